@@ -92,25 +92,26 @@ EnvironmentLookup process_environment() {
   };
 }
 
-Result<uint64_t> parse_memory(std::string_view name, std::string_view text) {
+Result<uint64_t> parse_size(std::string_view name, std::string_view text, uint64_t smallest, uint64_t largest) {
   const std::string word = to_lower(trim(text));
   const size_t digits_end = std::min(word.find_first_not_of("0123456789."), word.size());
   const std::string unit = word.substr(digits_end);
-  const std::string number(word.substr(0, digits_end));
   constexpr std::string_view kUnits = "bkmgt";
   const bool known_unit =
       unit.empty() || (kUnits.find(unit[0]) != std::string_view::npos && (unit.size() == 1 || unit.substr(1) == "b"));
-  const auto value = decimal(number);
+  const auto value = decimal(word.substr(0, digits_end));
   if (!value || !known_unit || unit == "bb")
     return fail(ErrorCode::kInvalidArgument, std::string(name) + " is not a size: '" + std::string(text) + "'.",
                 "Write for example 512m, 1.5g or a number of bytes.");
   const double bytes = *value * std::pow(1024.0, unit.empty() ? 0 : static_cast<double>(kUnits.find(unit[0])));
-  constexpr double kSmallest = double{16U << 20};  // below this no interpreter starts
-  constexpr double kLargest = 9.0e18;
-  if (bytes < kSmallest || bytes > kLargest)
-    return fail(ErrorCode::kInvalidArgument, std::string(name) + " is out of range: '" + std::string(text) +
-                                                 "'. The smallest usable size is 16 MiB.");
+  if (bytes < static_cast<double>(smallest) || bytes > static_cast<double>(largest))
+    return fail(ErrorCode::kInvalidArgument, std::string(name) + " must be from " + format_bytes(smallest) + " to " +
+                                                 format_bytes(largest) + ", not '" + std::string(text) + "'.");
   return static_cast<uint64_t>(bytes);
+}
+
+Result<uint64_t> parse_memory(std::string_view name, std::string_view text) {
+  return parse_size(name, text, uint64_t{16} << 20, uint64_t{1} << 50);
 }
 
 Result<RuntimeConfig> runtime_config_from(const EnvironmentLookup& environment) {
