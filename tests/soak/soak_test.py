@@ -60,7 +60,7 @@ def run_calls(client, count):
 
 class ThousandCalls(unittest.TestCase):
     def test_leave_descriptors_memory_and_processes_where_they_were(self):
-        mounts, cgroups = facts.mounts(), facts.cgroups()
+        mounts = facts.mounts()
         with StdioClient([server_path(), "serve"]) as client:
             client.initialize()
             server = client.process.pid
@@ -68,7 +68,7 @@ class ThousandCalls(unittest.TestCase):
             # The teardown of a sandbox may end after its answer: what stays for a moment is not yet a leak.
             self.assertTrue(until(lambda: not facts.descendants(server), 5), "processes are left after the warm-up")
             descriptors, memory = facts.descriptors(server), facts.memory_kb(server)
-            in_use = facts.cgroups()
+            in_use = facts.cgroups(server)
 
             self.assertEqual(run_calls(client, CALLS), [])
             self.assertTrue(
@@ -78,19 +78,21 @@ class ThousandCalls(unittest.TestCase):
                 until(lambda: len(facts.descriptors(server)) <= len(descriptors), 5),
                 f"{len(descriptors)} descriptors became {facts.descriptors(server)}",
             )
-            self.assertTrue(until(lambda: facts.cgroups() <= in_use, 5), f"new: {facts.cgroups() - in_use}")
+            self.assertTrue(
+                until(lambda: facts.cgroups(server) <= in_use, 5), f"new: {facts.cgroups(server) - in_use}"
+            )
             growth = facts.memory_kb(server)["Rss"] - memory["Rss"]
             print(f"{CALLS} calls: memory grew by {growth} KiB from {memory['Rss']} KiB, "
                   f"{len(descriptors)} descriptors", file=sys.stderr)
             self.assertLess(growth, ALLOWED_GROWTH_KB)
             self.assertEqual(client.close(), 0)
         self.assertLessEqual(facts.mounts(), mounts)
-        self.assertLessEqual(facts.cgroups(), cgroups)
+        self.assertEqual(facts.cgroups(server), set())
 
 
 class KilledServer(unittest.TestCase):
     def test_takes_its_sandboxes_with_it(self):
-        mounts, cgroups = facts.mounts(), facts.cgroups()
+        mounts = facts.mounts()
         marker = f"family-{uuid.uuid4()}"
         client = StdioClient([server_path(), "serve"])
         self.addCleanup(client.close)
@@ -107,14 +109,13 @@ class KilledServer(unittest.TestCase):
         self.assertTrue(until(lambda: not facts.processes_with(marker), 1), "the program outlived the server")
         self.assertTrue(until(lambda: not facts.still_running(started), 1), f"{facts.still_running(started)} are left")
         self.assertLessEqual(facts.mounts(), mounts)
-        left = facts.cgroups() - cgroups
-        self.assertEqual([folder for folder in left if facts.cgroup_processes(folder)], [])
+        self.assertEqual(facts.processes_in(facts.cgroups(client.process.pid)), set())
 
         # Empty cgroup folders nobody could remove: the next server does.
         with StdioClient([server_path(), "serve"]) as next_server:
             next_server.initialize()
             self.assertEqual(text_of(next_server.run_python("print(1)"))["stdout"], "1\n")
-        self.assertTrue(until(lambda: not left & facts.cgroups(), 5), f"left behind: {left & facts.cgroups()}")
+        self.assertEqual(facts.cgroups(client.process.pid), set())
 
 
 class EndedServer(unittest.TestCase):
@@ -123,7 +124,6 @@ class EndedServer(unittest.TestCase):
     def test_takes_its_sandboxes_with_it_within_a_second(self):
         for number in (signal.SIGTERM, signal.SIGINT):
             with self.subTest(signal=number.name):
-                cgroups = facts.cgroups()
                 marker = f"family-{uuid.uuid4()}"
                 client = StdioClient([server_path(), "serve"])
                 self.addCleanup(client.close)
@@ -136,7 +136,7 @@ class EndedServer(unittest.TestCase):
                 os.kill(client.process.pid, number)
                 self.assertTrue(until(lambda: client.process.poll() is not None, 1), "the server still runs")
                 self.assertEqual(facts.still_running(started), set())
-                self.assertLessEqual(facts.cgroups(), cgroups)
+                self.assertEqual(facts.cgroups(client.process.pid), set())
 
 
 if __name__ == "__main__":

@@ -74,15 +74,12 @@ def mounts():
     return {line for line in lines if OUR_PREFIX in line}
 
 
-def cgroups():
-    """All cgroup folders that servers made, of either version."""
-    found = set()
-    for folder, _, _ in os.walk(CGROUP_ROOT):
-        if os.path.basename(folder).startswith(OUR_PREFIX):
-            found.add(folder)
-    return found
+def cgroups(pid):
+    """The cgroup folders that the server with this id made, of either version: llm-sandbox-PID-… and all below."""
+    own = f"{OUR_PREFIX}-{pid}-"
+    return {folder for folder, _, _ in os.walk(CGROUP_ROOT) if f"/{own}" in folder}
 
 
-def cgroup_processes(folder):
-    """The ids of the processes in a cgroup and those below it."""
-    return [int(pid) for place, _, _ in os.walk(folder) for pid in _read(os.path.join(place, "cgroup.procs")).split()]
+def processes_in(folders):
+    """The ids of the processes in the given cgroup folders."""
+    return {int(pid) for folder in folders for pid in _read(os.path.join(folder, "cgroup.procs")).split()}
