@@ -68,6 +68,9 @@ class Engine {
  private:
   struct Plan;
   Result<Plan> plan(const ExecutionRequest& request);
+  void execute(const Plan& plan, const ExecutionRequest& request, const RequestContext& context,
+               ExecutionResult& result);
+  std::shared_ptr<RuntimeFinder> finder();
 
   EngineConfig config_;
   EnvironmentLookup environment_;
@@ -75,7 +78,7 @@ class Engine {
   LanguageCatalog languages_;
   std::mutex mutex_;  ///< guards the two below
   std::unique_ptr<Backend> backend_;
-  std::unique_ptr<RuntimeFinder> finder_;
+  std::shared_ptr<RuntimeFinder> finder_;
 };
 
 }  // namespace llm_sandbox

@@ -1,0 +1,156 @@
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "base/text.h"
+#include "base/unique_fd.h"
+#include "base/wait.h"
+#include "cli/commands.h"
+#include "cli/terminal.h"
+
+namespace llm_sandbox {
+namespace {
+
+constexpr size_t kMaxProgramBytes = size_t{16} << 20;
+
+Result<std::string> read_program(const RunOptions& options) {
+  if (options.code) return *options.code;
+  const bool from_stdin = options.file == "-";
+  const UniqueFd file(from_stdin ? dup(STDIN_FILENO) : open(options.file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return fail_errno(options.file, errno);
+  std::string text;
+  std::array<char, 65536> buffer;
+  while (true) {
+    const ssize_t count = read(file.get(), buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return fail_errno(options.file, errno);
+    if (count == 0) return text;
+    text.append(buffer.data(), static_cast<size_t>(count));
+    if (text.size() > kMaxProgramBytes) return fail(ErrorCode::kTooLarge, options.file + " is larger than 16 MiB.");
+  }
+}
+
+/// By the ending of the file's name, if a language's program files have it.
+std::string language_of(const RunOptions& options, const LanguageCatalog& languages) {
+  if (!options.language.empty()) return options.language;
+  const size_t dot = options.file.rfind('.');
+  if (dot != std::string::npos) {
+    const std::string ending = to_lower(options.file.substr(dot));
+    for (const auto& language : languages.all())
+      if (to_lower(language.file_name).ends_with(ending)) return language.name;
+  }
+  return "python";
+}
+
+/// Turns SIGINT, SIGTERM and SIGHUP into a stop request while it lives; the signals must be blocked in all threads.
+class StopOnSignal {
+ public:
+  explicit StopOnSignal(std::stop_source stop) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+    signals_.reset(signalfd(-1, &signals, SFD_CLOEXEC));
+    thread_ = std::jthread([this, stop](std::stop_token end) mutable {
+      const StopWakeup wakeup(end);
+      if (wait_for(signals_.get(), POLLIN, Deadline::never(), wakeup) == WaitResult::kReady) stop.request_stop();
+    });
+  }
+
+ private:
+  UniqueFd signals_;
+  std::jthread thread_;
+};
+
+/// The last part of an artifact's name, made fit for a file name.
+std::string file_name_for(const Artifact& artifact, size_t number) {
+  std::string name = artifact.name.substr(artifact.name.rfind('/') + 1);
+  for (char& c : name)
+    if (static_cast<unsigned char>(c) < 0x20 || c == '/' || c == '\\') c = '_';
+  return std::to_string(number) + "-" + (name.empty() ? "plot" : name.substr(0, 100));
+}
+
+/// Saves pictures into a folder of the user's choice and tells where. What is there is not overwritten through a link.
+bool save_plots(const ExecutionResult& result, const std::string& folder) {
+  if (mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) {
+    write_all(STDERR_FILENO, "llm-sandbox: " + errno_error("make the folder " + folder, errno).sentence + "\n");
+    return false;
+  }
+  size_t number = 0;
+  for (const auto& artifact : result.artifacts) {
+    const std::string path = folder + "/" + file_name_for(artifact, ++number);
+    const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666));
+    if (!file || !write_all(file.get(), artifact.content)) {
+      write_all(STDERR_FILENO, "llm-sandbox: " + errno_error("write " + path, errno).sentence + "\n");
+      return false;
+    }
+    write_all(STDERR_FILENO, "saved " + path + " (" + artifact.mime_type + ")\n");
+  }
+  return true;
+}
+
+void tell(const ExecutionResult& result) {
+  if (result.backend.empty() || (result.reason == Reason::kBackendUnavailable && !result.stderr_bytes.empty()))
+    write_all(STDERR_FILENO, styled(STDERR_FILENO, Style::kBad, "llm-sandbox: ") + result.stderr_bytes + "\n");
+  for (const auto& note : result.notes)
+    write_all(STDERR_FILENO, styled(STDERR_FILENO, Style::kWarning, "llm-sandbox: ") + note + "\n");
+}
+
+bool could_not_run(const ExecutionResult& result) {
+  return result.reason == Reason::kBackendUnavailable || result.reason == Reason::kInvalidArgument ||
+         result.reason == Reason::kPolicy || result.reason == Reason::kInstallFailed;
+}
+
+}  // namespace
+
+int run_command(const Settings& settings, const RunOptions& options) {
+  Engine engine(settings.engine_config(), settings.lookup(), settings.backend_factory());
+  auto code = read_program(options);
+  if (!code) {
+    write_all(STDERR_FILENO, "llm-sandbox: " + code.error().text() + "\n");
+    return kCouldNotRun;
+  }
+
+  ExecutionRequest request;
+  request.code = std::move(*code);
+  request.language = language_of(options, engine.languages());
+  request.libraries = options.libraries;
+  request.timeout = std::chrono::milliseconds(static_cast<int64_t>(options.timeout_seconds * 1000));
+
+  std::stop_source stop;
+  const StopOnSignal on_signal(stop);
+  StatusLine status;
+  RequestContext context;
+  context.stop = stop.get_token();
+  bool printed = false;
+  context.on_progress = [&](const Progress& progress) {
+    if (!printed) status.show(progress.message);
+  };
+  if (!options.json) {
+    context.on_output = [&](Stream stream, std::string_view bytes) {
+      status.clear();
+      printed = true;
+      const int fd = stream == Stream::kStdout ? STDOUT_FILENO : STDERR_FILENO;
+      if (!write_all(fd, bytes)) stop.request_stop();
+    };
+  }
+  const ExecutionResult result = engine.run(request, context);
+  status.clear();
+
+  if (options.json) write_all(STDOUT_FILENO, mcp::result_text(result) + "\n");
+  if (!options.json) tell(result);
+  const bool saved = options.plots_folder.empty() || save_plots(result, options.plots_folder);
+  engine.drain(Deadline::after(std::chrono::seconds(2)));
+  if (could_not_run(result) || !saved) return kCouldNotRun;
+  return result.exit_code;
+}
+
+}  // namespace llm_sandbox

@@ -1,0 +1,65 @@
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include "contract.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "backends/registry.h"
+
+namespace llm_sandbox::contract {
+
+std::string backend_name() {
+  const char* name = std::getenv("CONTRACT_BACKEND");
+  return name == nullptr ? "bubblewrap" : name;
+}
+
+std::unique_ptr<Engine> engine_with(EngineConfig config) {
+  return std::make_unique<Engine>(std::move(config), process_environment(),
+                                  [] { return make_backend(backend_name()); });
+}
+
+Engine& engine() {
+  static const std::unique_ptr<Engine> shared = engine_with({});
+  return *shared;
+}
+
+ExecutionResult python(const std::string& code, std::chrono::milliseconds timeout) {
+  ExecutionRequest request;
+  request.code = code;
+  request.timeout = timeout;
+  auto result = engine().run(request, {});
+  INFO("stderr: " << result.stderr_bytes);
+  CHECK(result.reason != Reason::kBackendUnavailable);
+  return result;
+}
+
+Session open_session() {
+  auto backend = engine().backend();
+  REQUIRE_MESSAGE(backend, backend.error().text());
+  auto sandbox = (*backend)->open(SandboxSpec{}, Deadline::after(std::chrono::seconds(30)), {});
+  REQUIRE_MESSAGE(sandbox, sandbox.error().text());
+  return Session(std::move(*sandbox));
+}
+
+int processes_with(const std::string& marker) {
+  int count = 0;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
+    std::ifstream stream(entry.path() / "cmdline", std::ios::binary);
+    const std::string command((std::istreambuf_iterator<char>(stream)), {});
+    if (contains(command, marker)) ++count;
+  }
+  return count;
+}
+
+std::string unique_marker() {
+  static std::atomic<int> next{0};
+  return "marker-" + std::to_string(getpid()) + "-" + std::to_string(++next);
+}
+
+}  // namespace llm_sandbox::contract
