@@ -11,12 +11,24 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-struct Utf8Step {
-  size_t length;  ///< bytes consumed
-  bool valid;
-};
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0U);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0U : 1U)});
+      diagonal = above;
+    }
+  }
+  return row.back();
+}
 
-/// One character, or one maximal ill-formed subpart (Unicode 15, table 3-7 gives the ranges of the second byte).
+}  // namespace
+
+// Unicode 15, table 3-7 gives the ranges of the second byte.
 Utf8Step utf8_step(std::string_view bytes) {
   const auto at = [&](size_t i) { return static_cast<uint8_t>(bytes[i]); };
   const uint8_t lead = at(0);
@@ -44,23 +56,6 @@ Utf8Step utf8_step(std::string_view bytes) {
   }
   return {need + 1, true};
 }
-
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0U);
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0U : 1U)});
-      diagonal = above;
-    }
-  }
-  return row.back();
-}
-
-}  // namespace
 
 std::string_view trim(std::string_view text) {
   constexpr std::string_view kBlank = " \t\r\n\f\v";

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,14 @@ std::string_view trim(std::string_view text);
 std::string to_lower(std::string_view text);
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
+
+/// What stands at the start of some bytes: one well-formed UTF-8 character, or one maximal ill-formed part.
+struct Utf8Step {
+  size_t length;  ///< bytes, at least 1
+  bool valid;
+};
+/// `bytes` must not be empty.
+Utf8Step utf8_step(std::string_view bytes);
 
 /// Any bytes as valid UTF-8: each maximal ill-formed part becomes one U+FFFD (Unicode 15, section 3.9, "maximal
 /// subparts").
