@@ -15,6 +15,7 @@
 #include "base/wait.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
+#include "mcp/execution_report.h"
 
 namespace llm_sandbox {
 namespace {
