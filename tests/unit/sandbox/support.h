@@ -97,9 +97,10 @@ class AgentSandbox : public Sandbox {
     process_ = {};
   }
   Child& process() { return process_; }
+  Place place() const { return place_; }
 
  private:
-  AgentSandbox(Place place, Streams streams) : channel_(std::move(streams.ours)) {
+  AgentSandbox(Place place, Streams streams) : place_(place), channel_(std::move(streams.ours)) {
     SpawnSpec spec{LLM_SANDBOX_AGENT, {"llm-sandbox-agent"}, {"SECRET=agent"}, {}};
     const UniqueFd stray(open("/dev/null", O_RDONLY | O_CLOEXEC));
     spec.descriptors = {{streams.theirs.get(), 0}, {streams.theirs.get(), 1}, {2, 2}, {stray.get(), 9}};
@@ -136,6 +137,7 @@ class AgentSandbox : public Sandbox {
     if (place == Place::kPidOne) REQUIRE(message->pid == 1);
   }
 
+  Place place_;
   Channel channel_;
   Child process_;
 };
