@@ -23,7 +23,7 @@ class SchemaCheck:
     def sent(self, line):
         try:
             message = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             return
         for one in message if isinstance(message, list) else [message]:
             if isinstance(one, dict) and isinstance(one.get("id"), (str, int)) and "method" in one:
