@@ -17,12 +17,13 @@ class SchemaCheck:
     """Raises jsonschema.ValidationError where a message is not what its schema says."""
 
     def __init__(self):
-        self.revision, self.methods, self.outputs = "2025-11-25", {}, {}
+        self.revision, self.negotiated = "2025-11-25", False
+        self.methods, self.outputs = {}, {}
 
     def sent(self, line):
         try:
             message = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             return
         for one in message if isinstance(message, list) else [message]:
             if isinstance(one, dict) and isinstance(one.get("id"), (str, int)) and "method" in one:
@@ -41,12 +42,12 @@ class SchemaCheck:
         if "method" in message:
             return self.check("ProgressNotification", message)
         if "error" in message:
-            if message.get("id", 0) is None and self.revision != "2025-11-25":
+            if message.get("id", 0) is None and not (self.negotiated and self.revision == "2025-11-25"):
                 message = {**message, "id": 0}  # JSON-RPC wants null there, which the schemas do not know
             return self.check("JSONRPCErrorResponse" if self.revision == "2025-11-25" else "JSONRPCError", message)
         result = message["result"]
         if method == "initialize":
-            self.revision = result["protocolVersion"]
+            self.revision, self.negotiated = result["protocolVersion"], True
         self.check(RESULTS[method], result)
         for tool in result.get("tools", []) if method == "tools/list" else []:
             for schema in (tool["inputSchema"], tool.get("outputSchema", {})):
