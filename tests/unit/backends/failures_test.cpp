@@ -28,11 +28,11 @@ HostFacts with_flag(bool HostFacts::*which) {
   return facts;
 }
 
-/// The program that says what this test file's backend says in other surroundings: see "say what the probe says".
-std::string probe_inside(const std::string& prepare) {
+/// What the probe of an ordinary user says in surroundings that a shell line makes, as root of a user namespace.
+std::string probe_after(const std::string& prepare, const std::string& become_user) {
   const std::string self = fs::read_symlink("/proc/self/exe");
-  const std::string script =
-      prepare + " && LLM_SANDBOX_TEST_PROBE=1 exec " + self + " --no-intro --test-case='say what*'";
+  const std::string script = prepare + " && LLM_SANDBOX_TEST_PROBE=1 exec " + become_user + " " + self +
+                             " --no-intro --test-case='say what the probe says'";
   const auto ran = run_and_capture({"/usr/bin/unshare",
                                     {"unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script},
                                     {"PATH=/usr/bin:/bin"},
@@ -41,6 +41,8 @@ std::string probe_inside(const std::string& prepare) {
   REQUIRE(ran);
   return ran->out + ran->err;
 }
+
+constexpr const char* kBecomeUser = "unshare --user --map-user=1000 --map-group=1000";
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -125,18 +127,22 @@ TEST_CASE("say what the probe says") {
   MESSAGE(probe.detail << " MEND " << probe.mend);
 }
 
-TEST_CASE("a host without user namespaces is told by its switch") {
-  if (geteuid() == 0) {
-    MESSAGE("skipped: an ordinary user (the same test runs as one below root's run)");
-    return;
-  }
-  const auto said = probe_inside("echo 0 > /proc/sys/user/max_user_namespaces");
+TEST_CASE("a host where no more user namespaces can be made is told so") {
+  const auto said = probe_after("echo 1 > /proc/sys/user/max_user_namespaces", kBecomeUser);
   CAPTURE(said);
-  CHECK(contains(said, "user.max_user_namespaces is 0"));
+  CHECK(contains(said, "bubblewrap cannot make a user namespace"));
+  CHECK(contains(said, "MEND Raise it: sudo sysctl -w user.max_user_namespaces"));
+}
+
+TEST_CASE("a container whose /proc is covered in part is told so") {
+  const auto said = probe_after("mount -t tmpfs none /proc/sys/vm", kBecomeUser);
+  CAPTURE(said);
+  CHECK(contains(said, "may not mount a /proc of its own"));
+  CHECK(contains(said, "systempaths=unconfined"));
 }
 
 TEST_CASE("root in a user namespace that maps no other id is told so") {
-  const auto said = probe_inside("true");
+  const auto said = probe_after("true", "");
   CAPTURE(said);
   CHECK(contains(said, "maps no id for a sandbox"));
 }
