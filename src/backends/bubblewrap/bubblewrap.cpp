@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <pwd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -122,6 +121,17 @@ std::string read_errors(int fd, Deadline deadline) {
   return text;
 }
 
+StartRequest request_for(const SandboxSpec& spec, std::vector<std::string> mounts, const HostResources& resources) {
+  StartRequest request;
+  request.runtime_mounts = std::move(mounts);
+  request.files = &spec.files;
+  request.disk_bytes = spec.limits.disk_bytes;
+  request.share_network = shares_network(spec.config);
+  request.procs_files = resources.cgroup.procs_files();
+  if (resources.id) request.host_id = resources.id->id();
+  return request;
+}
+
 Result<void> check_limits(const SandboxLimits& limits) {
   constexpr uint64_t kLeastMemory = uint64_t{16} << 20;
   constexpr uint64_t kLeastDisk = uint64_t{64} << 10;
@@ -143,17 +153,16 @@ Result<void> check_cpus(const std::optional<double>& cpus, const CgroupTree& cgr
               "Unset it, or start the server with: systemd-run --user --scope -p Delegate=yes llm-sandbox");
 }
 
-std::string own_home() {
-  const passwd* const entry = getpwuid(geteuid());  // NOLINT(concurrency-mt-unsafe): asked once, before any thread
-  return entry != nullptr && entry->pw_dir != nullptr ? entry->pw_dir : "";
+std::string environment(const char* name) {
+  const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): the server never calls setenv
+  return value == nullptr ? "" : value;
 }
 
 }  // namespace
 
 struct BubblewrapBackend::State {
-  explicit State(Options with) : options(std::move(with)), home(own_home()) {
-    if (options.path_list.empty())
-      if (const char* const path = std::getenv("PATH")) options.path_list = path;
+  explicit State(Options with) : options(std::move(with)) {
+    if (options.path_list.empty()) options.path_list = environment("PATH");
   }
 
   /// Prepared at first use; asked again while it fails.
@@ -189,7 +198,7 @@ struct BubblewrapBackend::State {
   }
 
   Options options;
-  const std::string home;
+  const std::string home = environment("HOME");
   const std::optional<HostIds> ids = is_root() ? std::optional(HostIds::of_host()) : std::nullopt;
   std::shared_ptr<Reaper> reaper = std::make_shared<Reaper>();
   std::atomic<uint64_t> opened{0};
@@ -214,20 +223,14 @@ Result<std::unique_ptr<Sandbox>> BubblewrapBackend::open(const SandboxSpec& spec
   if (!toolbox) return fail(std::move(toolbox.error()));
 
   const std::string number = std::to_string(state_->opened++);
-  auto resources = state_->claim(spec.limits, number);
-  if (!resources) return fail(std::move(resources.error()));
   auto stream = make_stream();
   if (!stream) return fail(std::move(stream.error()));
   auto errors = make_error_pipe();
   if (!errors) return fail(std::move(errors.error()));
+  auto resources = state_->claim(spec.limits, number);
+  if (!resources) return fail(std::move(resources.error()));
 
-  StartRequest request;
-  request.runtime_mounts = std::move(*mounts);
-  request.files = &spec.files;
-  request.disk_bytes = spec.limits.disk_bytes;
-  request.share_network = shares_network(spec.config);
-  request.procs_files = resources->cgroup.procs_files();
-  if (resources->id) request.host_id = resources->id->id();
+  StartRequest request = request_for(spec, std::move(*mounts), *resources);
   request.input = request.output = stream->theirs.get();
   request.errors = errors->theirs.get();
   auto started = start(**toolbox, request);
@@ -291,7 +294,8 @@ std::vector<Capability> BubblewrapBackend::capabilities() {
   list.push_back(by_cgroup("CPU limit", Controller::kCpu, Level::kUnsupported, "SANDBOX_CPUS is refused"));
   list.push_back({"disk limit", Level::kSupported, "one tmpfs for the workspace and /tmp; it counts as memory"});
   list.push_back(
-      {"network off", Level::kSupported, "a network namespace of its own; SANDBOX_NETWORK_MODE=host opens it"});
+      {"network off", Level::kSupported,
+       "a network namespace of its own; SANDBOX_NETWORK_MODE=host opens it, with all services of localhost"});
   list.push_back({"read-only system", Level::kSupported, "always; SANDBOX_READ_ONLY=false changes nothing"});
   if (is_root())
     list.push_back({"separate host id", Level::kSupported, "each sandbox, bwrap included, under an unprivileged id"});

@@ -77,15 +77,20 @@ tl::unexpected<Error> refused(const std::string& path, const std::string& why) {
 }
 
 Result<void> check_runtime_path(const std::string& path, const std::string& home) {
-  const fs::path given(path);
-  if (!given.is_absolute() || given.lexically_normal() != given || path.ends_with("/"))
-    return refused(path, "its path is not absolute and in normal form");
+  if (!path.starts_with("/")) return refused(path, "its path is not absolute");
   std::error_code error;
-  const fs::path real = fs::canonical(given, error);
+  const fs::path real = fs::canonical(path, error);
   if (error) return refused(path, error.message());
   for (const auto& each : {path, real.string()})
     if (const auto why = objection(each, home); !why.empty()) return refused(path, why);
   return {};
+}
+
+/// "/a//b/../c/" is "/a/c".
+std::string normalized(const std::string& path) {
+  std::string normal = fs::path(path).lexically_normal().string();
+  if (normal.size() > 1 && normal.ends_with("/")) normal.pop_back();
+  return normal;
 }
 
 bool permits(const struct stat& info, mode_t bits) { return (info.st_mode & bits) == bits; }
@@ -139,7 +144,8 @@ bool can_reach(const std::string& path, Viewer viewer) {
 Result<std::vector<std::string>> runtime_mounts(const std::vector<std::string>& runtime_paths,
                                                 const std::string& home) {
   std::set<std::string> mounts;  // in order, so that an outer folder comes before one inside it
-  for (const auto& path : runtime_paths) {
+  for (const auto& given : runtime_paths) {
+    const std::string path = normalized(given);
     if (path == "/usr" || is_below(path, "/usr")) continue;
     if (auto checked = check_runtime_path(path, home); !checked) return fail(std::move(checked.error()));
     mounts.insert(path);

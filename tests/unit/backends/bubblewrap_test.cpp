@@ -1,12 +1,9 @@
 #include "backends/bubblewrap/bubblewrap.h"
 
-#include <dirent.h>
 #include <doctest/doctest.h>
 #include <signal.h>
-#include <sys/stat.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "backends/bubblewrap/cgroups.h"
 #include "backends/bubblewrap/host_files.h"
@@ -15,6 +12,7 @@
 #include "base/wait.h"
 #include "sandbox/session.h"
 #include "start_in_sandbox.h"
+#include "temp_folder.h"
 
 using namespace llm_sandbox;
 using namespace std::chrono_literals;
@@ -134,27 +132,22 @@ TEST_CASE("workspace and /tmp share one budget of disk") {
 }
 
 TEST_CASE("files and runtime folders are there, read-only, with nothing beside them") {
-  char folder[] = "/tmp/llm-sandbox-test-XXXXXX";
-  REQUIRE(mkdtemp(folder) != nullptr);
-  fs::permissions(folder, fs::perms(0755));
-  fs::create_directories(std::string(folder) + "/runtime/bin");
-  std::ofstream(std::string(folder) + "/runtime/bin/tool") << "#!/bin/sh\necho tool\n";
-  fs::permissions(std::string(folder) + "/runtime/bin/tool", fs::perms(0755));
-  std::ofstream(std::string(folder) + "/secret") << "secret";
+  const test::TempFolder folder;
+  folder.file("/runtime/bin/tool", "#!/bin/sh\necho tool\n", 0755);
+  folder.file("/secret");
 
   BubblewrapBackend backend;
   SandboxSpec spec;
-  spec.runtime_paths = {std::string(folder) + "/runtime", "/usr/lib"};
+  const std::string runtime = folder + "/runtime";
+  spec.runtime_paths = {runtime, "/usr/lib"};
   spec.files = {{"/llm-sandbox/python/runner.py", "print('runner')"}, {"/llm-sandbox/empty", ""}};
   Session session(open_sandbox(backend, spec));
-  const std::string runtime = std::string(folder) + "/runtime";
-  CHECK(run(session, runtime + "/bin/tool; ls " + folder).out == "tool\nruntime\n");
+  CHECK(run(session, runtime + "/bin/tool; ls " + folder.path()).out == "tool\nruntime\n");
   CHECK(run(session, "touch " + runtime + "/x").err.find("Read-only") != std::string::npos);
   CHECK(run(session,
             "cat /llm-sandbox/python/runner.py; stat -c %a /llm-sandbox/python/runner.py; wc -c < /llm-sandbox/empty")
             .out == "print('runner')555\n0\n");
   CHECK(run(session, "echo x > /llm-sandbox/python/runner.py").exited.exit_code != 0);
-  fs::remove_all(folder);
 
   spec.runtime_paths = {"/home"};
   const auto refused = backend.open(spec, Deadline::after(30s), {});
@@ -277,7 +270,6 @@ TEST_CASE("what cannot be started says why") {
   std::stop_source stop;
   stop.request_stop();
   CHECK(mute.open({}, Deadline::after(30s), stop.get_token()).error().code == ErrorCode::kCancelled);
-  CHECK_FALSE(mute.probe().usable);
 
   BubblewrapBackend backend;
   SandboxSpec spec;
@@ -347,17 +339,14 @@ TEST_CASE("a server killed with SIGKILL takes its sandboxes along, and the next 
 
 TEST_CASE("everything above holds for an ordinary user too") {
   if (geteuid() != 0) return;
-  char folder[] = "/tmp/llm-sandbox-test-XXXXXX";
-  REQUIRE(mkdtemp(folder) != nullptr);
-  fs::permissions(folder, fs::perms(0755));
-  const std::string copy = std::string(folder) + "/unit_backends";
+  const test::TempFolder folder;
+  const std::string copy = folder + "/unit_backends";
   fs::copy_file("/proc/self/exe", copy);
   const auto ran = run_and_capture({"/usr/bin/setpriv",
                                     {"setpriv", "--reuid=1000", "--regid=1000", "--clear-groups", copy},
                                     {"PATH=/usr/bin:/bin"},
                                     {}},
                                    Deadline::after(240s));
-  fs::remove_all(folder);
   REQUIRE(ran);
   CAPTURE(ran->out);
   CHECK(ran->exit_code == 0);

@@ -11,7 +11,7 @@ TEST_CASE("the registry knows all backends of the contract, in its order, and wh
 }
 
 TEST_CASE("backend names are taken in any case, with blanks around and underscores") {
-  for (const auto* const name : {"bubblewrap", " Bubblewrap\n", "BUBBLEWRAP"}) {
+  for (const std::string name : {"bubblewrap", " Bubblewrap\n", "BUBBLEWRAP"}) {
     CAPTURE(name);
     const auto backend = make_backend(name);
     REQUIRE(backend);
@@ -35,7 +35,7 @@ TEST_CASE("a backend that this version lacks is named with those that it has") {
 
 TEST_CASE("an unknown backend gets the list and the nearest name") {
   struct Row {
-    const char* name;
+    std::string name;
     const char* hint;
   };
   for (const auto& [name, hint] :

@@ -48,7 +48,7 @@ TEST_CASE("settings that bubblewrap cannot honour are errors that name the varia
   struct Row {
     RuntimeConfig config;
     const char* variable;
-    const char* value;
+    std::string value;
     const char* hint;
   };
   for (const auto& [config, variable, value, hint] :
