@@ -1,6 +1,5 @@
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/signalfd.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +14,8 @@
 #include "base/wait.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
+#include "mcp/execution_report.h"
+#include "mcp/stop_signals.h"
 
 namespace llm_sandbox {
 namespace {
@@ -50,23 +51,19 @@ std::string language_of(const RunOptions& options, const LanguageCatalog& langua
   return "python";
 }
 
-/// Turns SIGINT, SIGTERM and SIGHUP into a stop request while it lives; the signals must be blocked in all threads.
+/// Requests a stop once the process is told to end (SIGINT, SIGTERM, SIGHUP). Made before the first other thread.
 class StopOnSignal {
  public:
-  explicit StopOnSignal(std::stop_source stop) {
-    sigset_t signals;
-    sigemptyset(&signals);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
-    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-    signals_.reset(signalfd(-1, &signals, SFD_CLOEXEC));
+  explicit StopOnSignal(std::stop_source stop) : signals_(mcp::open_stop_signals()) {
+    if (!signals_) return;
     thread_ = std::jthread([this, stop](std::stop_token end) mutable {
       const StopWakeup wakeup(end);
-      if (wait_for(signals_.get(), POLLIN, Deadline::never(), wakeup) == WaitResult::kReady) stop.request_stop();
+      if (wait_for(signals_->get(), POLLIN, Deadline::never(), wakeup) == WaitResult::kReady) stop.request_stop();
     });
   }
 
  private:
-  UniqueFd signals_;
+  Result<UniqueFd> signals_;
   std::jthread thread_;
 };
 

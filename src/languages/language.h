@@ -1,13 +1,11 @@
 #pragma once
 
-#include <cstdint>
+#include <chrono>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
@@ -22,7 +20,7 @@ struct LanguageExample {
 
 /// A file that the language's way of running needs inside the sandbox (a runner of src/languages/<name>/).
 struct RunnerFile {
-  std::string name;  ///< below kRunnerFolder
+  std::string name;  ///< plain file name, below kRunnerFolder
   std::string content;
 };
 
@@ -44,8 +42,13 @@ struct Language {
   std::vector<std::string> runtime_names;      ///< executables to look for, best first
   std::vector<std::string> well_known_places;  ///< folders searched after PATH; may start with "~/" and hold "*"
   std::string how_to_install;                  ///< the command for a person
-  std::vector<std::string>
-      out_of_memory_marks;  ///< how its runtime begins the last line of stderr when an allocation fails
+  std::string minimum_version;                 ///< older runtimes are not taken; empty: any
+  /// Arguments with which a candidate describes itself: it prints one JSON object {"executable", "version", "paths",
+  /// "libraries", "virtual"} as its last line (src/languages/<name>/describe.*). Empty while not runnable.
+  std::vector<std::string> describe;
+  /// A program that ended badly (exit code other than 0) ran out of memory by its own runtime's account if one of the
+  /// last 64 lines of its stderr holds one of these (node prints a stack of its own after the mark).
+  std::vector<std::string> out_of_memory_marks;
   std::vector<RunnerFile> runner_files;
 };
 
@@ -74,7 +77,8 @@ class LanguageCatalog {
  public:
   /// The built-in ones, embedded at build time. They are tested, so this cannot fail.
   static LanguageCatalog built_in();
-  /// One language from the text of its JSON file; kInvalidArgument with the path of the bad field.
+  /// One language from the text of its JSON file; kInvalidArgument with the path of the bad field
+  /// ("examples[1].code: …").
   static Result<Language> parse(std::string_view json_text);
 
   const std::vector<Language>& all() const { return languages_; }
@@ -90,9 +94,11 @@ class LanguageCatalog {
 /// seconds). Thread-safe: concurrent calls for one language search once, for different ones side by side.
 class RuntimeFinder {
  public:
-  /// `can_show` says whether a host path can be shown in a sandbox; `environment` gives PATH and HOME.
+  /// `can_show` says whether a host path can be shown in a sandbox; `environment` gives PATH and HOME. A candidate that
+  /// has not described itself after `patience` counts as broken.
   RuntimeFinder(std::function<bool(const std::string&)> can_show,
-                std::function<std::optional<std::string>(const std::string&)> environment);
+                std::function<std::optional<std::string>(const std::string&)> environment,
+                std::chrono::milliseconds patience = std::chrono::seconds(10));
   ~RuntimeFinder();
 
   std::shared_ptr<const RuntimeSearch> find(const Language& language);

@@ -19,10 +19,12 @@ class Channel {
   /// `stream` is a connected duplex descriptor (socket); the channel makes it non-blocking.
   explicit Channel(UniqueFd stream);
 
-  /// Writes one frame. An agent that does not read makes this end with kTimeout at the deadline.
+  /// Writes one frame. An agent that does not read makes this end with kTimeout at the deadline. A payload that no
+  /// frame of this type can hold is kTooLarge; after any other error the channel is closed.
   Result<void> send(FrameType type, uint32_t id, std::string_view payload, Deadline deadline, std::stop_token stop);
 
-  /// Waits for the next frame. kTimeout, kCancelled, kProtocol (bad frame), kBackendUnavailable (the stream ended).
+  /// Waits for the next frame; one that is already there is returned whatever the deadline. kTimeout, kCancelled,
+  /// kProtocol (bad frame), kBackendUnavailable (the stream ended).
   Result<Frame> receive(Deadline deadline, std::stop_token stop);
 
   /// Ends the stream; the agent then kills what runs and exits. May be called twice; later calls of send and receive
@@ -30,6 +32,8 @@ class Channel {
   void close() noexcept;
 
  private:
+  Result<void> send_all(std::string_view bytes, Deadline deadline, const std::stop_token& stop);
+
   UniqueFd stream_;
   FrameParser parser_;
 };

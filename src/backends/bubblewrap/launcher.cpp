@@ -1,1 +1,114 @@
-int main() { return 0; }
+// The program between the server and bwrap. The server never forks, so what has to happen in the new process before
+// bwrap starts happens here, step by step; a step that fails says so in one sentence on stderr and ends with 125.
+//
+//   llm-sandbox-launcher [--join FILE]... [--id N] --last-descriptor N -- PROGRAM ARGUMENT...
+//
+//   --join FILE          a cgroup.procs file; this process moves itself there
+//   --id N               change to this user and group id, without supplementary groups
+//   --last-descriptor N  keep descriptors 0, 1, 2 and 4..N (3 is this program itself)
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/close_range.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+
+namespace {
+
+constexpr int kSetupFailed = 125;
+constexpr unsigned kOwnDescriptor = 3;
+
+[[noreturn]] void give_up(const char* what, const char* on) {
+  dprintf(STDERR_FILENO, "%s %s: %s\n", what, on, strerror(errno));
+  _exit(kSetupFailed);
+}
+
+[[noreturn]] void misuse(const char* argument) {
+  errno = EINVAL;
+  give_up("The launcher was started with a bad argument,", argument);
+}
+
+unsigned number(const char* text) {
+  char* end = nullptr;
+  errno = 0;
+  const unsigned long value = strtoul(text, &end, 10);
+  if (errno != 0 || end == text || *end != '\0' || value > 0xfffffffeUL) misuse(text);
+  return static_cast<unsigned>(value);
+}
+
+void join_cgroup(const char* procs_file) {
+  const int fd = open(procs_file, O_WRONLY | O_CLOEXEC);
+  if (fd < 0 || write(fd, "0", 1) != 1) give_up("Cannot join the control group", procs_file);
+  close(fd);
+}
+
+/// Only lowered, which anybody may: no core files, no real-time or raised priority, whatever the server itself has.
+void limit_resources() {
+  const rlimit none{0, 0};
+  for (const auto resource : {RLIMIT_CORE, RLIMIT_RTPRIO, RLIMIT_NICE})
+    if (setrlimit(resource, &none) != 0) give_up("Cannot lower the resource limits", "of the sandbox");
+}
+
+void become(unsigned id, const char* text) {
+  if (setgroups(0, nullptr) != 0) give_up("Cannot drop the supplementary groups for id", text);
+  if (setresgid(id, id, id) != 0) give_up("Cannot change to group id", text);
+  if (setresuid(id, id, id) != 0) give_up("Cannot change to user id", text);
+}
+
+void close_others(unsigned last_kept) {
+  if (syscall(SYS_close_range, kOwnDescriptor, kOwnDescriptor, 0) != 0 ||
+      syscall(SYS_close_range, last_kept + 1, ~0U, 0) != 0)
+    give_up("Cannot close", "the other descriptors (close_range, Linux 5.9)");
+}
+
+struct Options {
+  const char* id = nullptr;
+  const char* last_descriptor = nullptr;
+  char** program = nullptr;
+};
+
+/// Joins on the way, so that any number of groups needs no storage.
+Options parse_and_join(char** argument) {
+  Options options;
+  for (++argument; *argument != nullptr; ++argument) {
+    const char* const name = *argument;
+    char* const value = argument[1];
+    if (value == nullptr) misuse(name);
+    if (strcmp(name, "--") == 0) {
+      options.program = argument + 1;
+      return options;
+    }
+    if (strcmp(name, "--join") == 0)
+      join_cgroup(value);
+    else if (strcmp(name, "--id") == 0)
+      options.id = value;
+    else if (strcmp(name, "--last-descriptor") == 0)
+      options.last_descriptor = value;
+    else
+      misuse(name);
+    ++argument;
+  }
+  misuse("(no program)");
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+  const Options options = parse_and_join(argv);
+  if (options.last_descriptor == nullptr) misuse("(no --last-descriptor)");
+  const unsigned last_kept = number(options.last_descriptor);
+  setsid();  // a Ctrl-C on the server's terminal is the server's to handle
+  umask(022);
+  limit_resources();
+  if (options.id != nullptr) become(number(options.id), options.id);
+  close_others(last_kept < kOwnDescriptor ? kOwnDescriptor : last_kept);
+  execv(options.program[0], options.program);
+  give_up("Cannot start", options.program[0]);
+}

@@ -51,12 +51,15 @@ struct Frame {
 };
 
 bool is_data_frame(FrameType type);
+/// kMaxDataBytes or kMaxControlBytes.
+size_t max_payload_bytes(FrameType type);
 
 /// Appends the wire form of a frame. The payload must be within its bound.
 void append_frame(std::string& out, FrameType type, uint32_t id, std::string_view payload);
 
-/// Cuts a byte stream into frames. Never allocates more than one frame's bound, whatever the header claims.
-/// After an error it stays failed: the stream has lost its framing.
+/// Cuts a byte stream into frames. Holds only what it was fed, whatever a header claims: whoever takes out all frames
+/// after each feed bounds it to one frame and one feed. After an error it stays failed: the stream has lost its
+/// framing.
 class FrameParser {
  public:
   /// Takes in bytes as they come.

@@ -1,0 +1,41 @@
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/terminal.h"
+#include "mcp/serve_stdio.h"
+
+namespace llm_sandbox {
+namespace {
+
+/// Says once on stderr where programs will run; a person who left BACKEND unset could not know.
+BackendFactory announced(BackendFactory factory) {
+  return [factory = std::move(factory)]() -> Result<std::unique_ptr<Backend>> {
+    auto backend = factory();
+    if (backend) spdlog::info("programs run with the backend '{}'", (*backend)->name());
+    return backend;
+  };
+}
+
+}  // namespace
+
+int serve_command(const Settings& settings) {
+  const auto workers = settings.workers();
+  const auto queue = settings.queue_capacity();
+  EngineConfig config = settings.engine_config();
+  if (config.runtime && !workers) config.runtime = fail(workers.error());
+  if (config.runtime && !queue) config.runtime = fail(queue.error());
+  if (!config.runtime) spdlog::error("{}", config.runtime.error().text());
+
+  Engine engine(std::move(config), settings.lookup(), announced(settings.backend_factory()));
+  mcp::ServerOptions options;
+  options.version = LLM_SANDBOX_VERSION;
+  options.workers = workers.value_or(default_worker_count());
+  options.waiting_calls = queue.value_or(options.waiting_calls);
+  const auto served = mcp::serve_stdio(engine, options);
+  if (served) return 0;
+  write_all(STDERR_FILENO, "llm-sandbox: " + served.error().text() + "\n");
+  return 1;
+}
+
+}  // namespace llm_sandbox

@@ -1,0 +1,49 @@
+#include "languages/embedded.h"
+
+// Defined by embed_file() in CMakeLists.txt.
+namespace llm_sandbox::embedded {
+std::string_view language_python();
+std::string_view language_java();
+std::string_view language_javascript();
+std::string_view language_cpp();
+std::string_view language_go();
+std::string_view language_ruby();
+std::string_view language_r();
+std::string_view python_describe();
+std::string_view python_sitecustomize();
+std::string_view python_plots();
+std::string_view javascript_describe();
+std::string_view javascript_run();
+}  // namespace llm_sandbox::embedded
+
+namespace llm_sandbox {
+namespace {
+
+struct Script {
+  std::string_view path;
+  std::string_view (*content)();
+};
+
+constexpr Script kScripts[] = {
+    {"python/describe.py", embedded::python_describe},
+    {"python/runner/sitecustomize.py", embedded::python_sitecustomize},
+    {"python/runner/llm_sandbox_plots.py", embedded::python_plots},
+    {"javascript/describe.cjs", embedded::javascript_describe},
+    {"javascript/runner/run.cjs", embedded::javascript_run},
+};
+
+}  // namespace
+
+std::vector<std::string_view> embedded_languages() {
+  return {embedded::language_python(), embedded::language_java(), embedded::language_javascript(),
+          embedded::language_cpp(),    embedded::language_go(),   embedded::language_ruby(),
+          embedded::language_r()};
+}
+
+std::optional<std::string_view> embedded_script(std::string_view path) {
+  for (const auto& script : kScripts)
+    if (script.path == path) return script.content();
+  return std::nullopt;
+}
+
+}  // namespace llm_sandbox

@@ -1,0 +1,55 @@
+"""Run once on the host by each Python that could serve, with `-I -B -c`: says in one line of JSON what it is.
+
+Must also be understood by a Python too old to be taken, so that it can say its age.
+"""
+import json
+import os
+import sys
+import sysconfig
+
+
+def places():
+    """Every folder that this interpreter may load something from."""
+    base_prefix = getattr(sys, "base_prefix", sys.prefix)
+    base_exec_prefix = getattr(sys, "base_exec_prefix", sys.exec_prefix)
+    folders = [sys.prefix, sys.exec_prefix, base_prefix, base_exec_prefix]
+    folders += [sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")]
+    return sorted(set(folder for folder in folders if folder))
+
+
+def libraries(roots):
+    """ "name version" of each distribution that a program in a sandbox can import."""
+    try:
+        from importlib import metadata
+    except ImportError:
+        return []
+    found = {}
+    for distribution in metadata.distributions():
+        name, version = distribution.metadata["Name"], distribution.version
+        if name and version and name.lower() not in found and is_reachable(distribution, roots):
+            found[name.lower()] = name + " " + version
+    return [found[name] for name in sorted(found)]
+
+
+def is_reachable(distribution, roots):
+    """Not one that a .pth file or an editable install brings in from outside."""
+    location = os.path.realpath(str(distribution.locate_file("")))
+    if not any(location.startswith(root + os.sep) for root in roots):
+        return False
+    return '"editable": true' not in (distribution.read_text("direct_url.json") or "")
+
+
+def main():
+    paths = places()
+    roots = ["/usr"] + [os.path.realpath(path) for path in paths]
+    print(json.dumps({
+        "executable": sys.executable,
+        "version": ".".join(str(part) for part in sys.version_info[:3]),
+        "paths": paths,
+        "libraries": libraries(roots),
+        # A virtual environment is found by the name under which its interpreter is started.
+        "virtual": sys.prefix != getattr(sys, "base_prefix", sys.prefix),
+    }))
+
+
+main()
