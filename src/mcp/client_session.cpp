@@ -35,17 +35,24 @@ std::shared_ptr<Call> ClientSession::begin(const std::string& id) {
   const auto [entry, is_new] = calls_.try_emplace(id);
   if (!is_new) return nullptr;
   entry->second = std::make_shared<Call>(id);
+  ++unsettled_;
   return entry->second;
 }
 
-void ClientSession::end(const Call& call) {
+void ClientSession::release_id(const Call& call) {
+  const std::lock_guard lock(mutex_);
+  const auto found = calls_.find(call.id());
+  // After a cancel the id may have been used anew.
+  if (found != calls_.end() && found->second.get() == &call) calls_.erase(found);
+}
+
+void ClientSession::settle() {
+  bool is_last = false;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = calls_.find(call.id());
-    // After a cancel the id may have been used anew.
-    if (found != calls_.end() && found->second.get() == &call) calls_.erase(found);
+    is_last = --unsettled_ == 0;
   }
-  tell_if_idle();
+  if (is_last && on_idle_) on_idle_();
 }
 
 void ClientSession::cancel(const std::string& id) {
@@ -58,7 +65,6 @@ void ClientSession::cancel(const std::string& id) {
     calls_.erase(found);
   }
   call->cancel();
-  tell_if_idle();
 }
 
 void ClientSession::cancel_all() {
@@ -68,16 +74,11 @@ void ClientSession::cancel_all() {
     calls.swap(calls_);
   }
   for (const auto& [id, call] : calls) call->cancel();
-  tell_if_idle();
 }
 
 bool ClientSession::idle() const {
   const std::lock_guard lock(mutex_);
-  return calls_.empty();
-}
-
-void ClientSession::tell_if_idle() {
-  if (on_idle_ && idle()) on_idle_();
+  return unsettled_ == 0;
 }
 
 }  // namespace llm_sandbox::mcp

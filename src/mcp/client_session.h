@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -41,7 +42,7 @@ class Call {
 /// What the server remembers of one client: a pipe, or later an HTTP session. Thread-safe.
 class ClientSession {
  public:
-  /// `on_idle` is told, from any thread, each time that no call is in flight any more; it must not wait.
+  /// `on_idle` is told, from any thread, each time that the session becomes idle; it must not wait.
   explicit ClientSession(std::function<void()> on_idle = {}) : on_idle_(std::move(on_idle)) {}
 
   /// Empty before `initialize`.
@@ -50,22 +51,24 @@ class ClientSession {
   /// The negotiated revision, or the newest: requests before `initialize` are served leniently.
   Revision revision() const { return negotiated().value_or(kNewestRevision); }
 
-  /// Null when a call with that id is in flight.
+  /// Null when a call with that id is in flight. Each call begun must be settled once.
   std::shared_ptr<Call> begin(const std::string& id);
-  /// Forgets a call that has been answered.
-  void end(const Call& call);
+  /// Makes the call's id free again; before its answer is sent, because the client may use the id anew at once.
+  void release_id(const Call& call);
+  /// A call will send nothing more.
+  void settle();
   /// Unknown ids are ignored.
   void cancel(const std::string& id);
   void cancel_all();
+  /// Whether every call is settled.
   bool idle() const;
 
  private:
-  void tell_if_idle();
-
   const std::function<void()> on_idle_;
-  mutable std::mutex mutex_;  ///< guards the two below
+  mutable std::mutex mutex_;  ///< guards all below
   std::optional<Revision> negotiated_;
   std::map<std::string, std::shared_ptr<Call>> calls_;
+  size_t unsettled_ = 0;
 };
 
 }  // namespace llm_sandbox::mcp

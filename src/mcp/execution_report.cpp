@@ -26,15 +26,6 @@ void write_outcome(JsonWriter& writer, const ExecutionResult& result) {
   writer.end_array();
 }
 
-std::string text_of(const ExecutionResult& result) {
-  std::string text;
-  JsonWriter writer(text, 2);
-  writer.begin_object();
-  write_outcome(writer, result);
-  writer.end_object();
-  return text;
-}
-
 std::string structure_of(const ExecutionResult& result) {
   std::string json;
   JsonWriter writer(json);
@@ -82,11 +73,20 @@ ContentBlock block_of(Artifact artifact, size_t number) {
 
 }  // namespace
 
+std::string result_text(const ExecutionResult& result) {
+  std::string text;
+  JsonWriter writer(text, 2);
+  writer.begin_object();
+  write_outcome(writer, result);
+  writer.end_object();
+  return text;
+}
+
 ToolResult report_execution(ExecutionResult result) {
   ToolResult answer;
   answer.is_error = result.reason && is_stopped(*result.reason);
   answer.structured = structure_of(result);
-  std::string text = text_of(result);
+  std::string text = result_text(result);
   for (auto& artifact : result.artifacts) {
     const size_t number = answer.content.size() + 1;
     answer.content.push_back(block_of(std::move(artifact), number));

@@ -11,6 +11,9 @@ namespace llm_sandbox::mcp {
 /// more detail, but without the pictures' bytes, as structured content.
 ToolResult report_execution(ExecutionResult result);
 
+/// The text block alone: JSON, indented, the keys in CONTRACT's order.
+std::string result_text(const ExecutionResult& result);
+
 /// The JSON Schema that the structured content of report_execution() conforms to.
 std::string execution_output_schema();
 

@@ -48,10 +48,10 @@ void ReplyOnce::answer(const std::function<std::string()>& make_message) {
   // Made before the call is claimed: should that throw, the reply can still say so.
   std::string message = make_message();
   const AnswerSink sink = std::exchange(sink_, nullptr);
-  if (!call_->finish()) return sink(std::nullopt);
-  // The call stays in flight until its answer is on the way, so that an idle session has nothing left to send.
-  sink(std::move(message));
-  session_->end(*call_);
+  const bool is_open = call_->finish();
+  session_->release_id(*call_);
+  sink(is_open ? std::optional(std::move(message)) : std::nullopt);
+  session_->settle();
 }
 
 }  // namespace llm_sandbox::mcp

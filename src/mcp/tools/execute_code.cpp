@@ -65,7 +65,6 @@ class ExecuteCode final : public Tool {
   ToolResult call(const Json& arguments, const ToolContext& context) const override {
     auto decoded = arguments_.decode(arguments);
     if (!decoded.problems.empty()) return refuse(Reason::kInvalidArgument, join(decoded.problems, "\n"));
-    lower_timeout(decoded.value, decoded.notes);
 
     RequestContext request_context;
     request_context.stop = context.stop;
@@ -86,14 +85,6 @@ class ExecuteCode final : public Tool {
   }
 
  private:
-  void lower_timeout(ExecutionRequest& request, std::vector<std::string>& notes) const {
-    const auto max = engine_.config().max_timeout;
-    if (request.timeout <= max) return;
-    notes.push_back("The timeout of " + seconds_text(request.timeout) + " was lowered to this server's maximum of " +
-                    seconds_text(max) + ".");
-    request.timeout = max;
-  }
-
   Engine& engine_;
   const ArgumentTable<ExecutionRequest> arguments_;
 };
