@@ -20,14 +20,14 @@ class ServerFailed(Exception):
 class StdioClient:
     """Starts a server and speaks to it. Requests may overlap; one thread uses the client."""
 
-    def __init__(self, command, environment=None, stderr=None):
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, env=environment
-        )
+    def __init__(self, command):
+        environment = {"LLM_SANDBOX_LOG": "warn", **os.environ}
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         self._next_id = 0
         self._answers = {}
         self._messages = queue.Queue()
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def __enter__(self):
         return self
@@ -90,10 +90,13 @@ class StdioClient:
             except BrokenPipeError:
                 pass
         try:
-            return self.process.wait(timeout=5)
+            self.process.wait(timeout=5)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            return self.process.wait()
+            self.process.wait()
+        self._reader.join()
+        self.process.stdout.close()
+        return self.process.returncode
 
     def _write(self, message):
         try:
@@ -105,7 +108,7 @@ class StdioClient:
     def _read(self):
         for line in self.process.stdout:
             self._messages.put(json.loads(line))
-        self._messages.put(None)
+        self._messages.put(None)  # the end
 
 
 def text_of(tool_result):
