@@ -250,6 +250,11 @@ bool Engine::network_reachable() {
   return mode && *mode != "none";
 }
 
+void Engine::warm_up() {
+  if (!backend()) return;  // the first call tells why
+  if (const Language* python = languages_.find("python")) finder()->find(*python);
+}
+
 void Engine::drain(Deadline deadline) {
   const std::lock_guard lock(mutex_);
   if (backend_) backend_->drain(deadline);
