@@ -74,7 +74,7 @@ struct ReadResourceParams {
   std::string uri;
 
   static Result<ReadResourceParams> parse(Json& params) {
-    return required_string(params, "uri").map([](std::string uri) { return ReadResourceParams{std::move(uri)}; });
+    return required_string(params, "uri").map([](std::string text) { return ReadResourceParams{std::move(text)}; });
   }
 };
 
