@@ -61,6 +61,17 @@ int execute(const ChildPlan& plan) {
   return error_number;
 }
 
+/// Makes the kernel, should memory run out, take the program and not the agent; where that is not allowed, nothing is
+/// lost but this preference. The files of /proc/self are closed to an undumpable process, and whether it is one is a
+/// property of the memory that agent and child share: both are dumpable for this moment, in which no program lives.
+void prefer_as_oom_victim() {
+  prctl(PR_SET_DUMPABLE, 1);
+  const int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  const ssize_t written = file < 0 ? -1 : write(file, "1000", 4);
+  static_cast<void>(written);
+  prctl(PR_SET_DUMPABLE, 0);
+}
+
 /// Runs in the child, in our memory, while we stand still: system calls only.
 int child_main(void* argument) {
   auto& plan = *static_cast<ChildPlan*>(argument);
@@ -71,6 +82,7 @@ int child_main(void* argument) {
   };
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // should the agent be killed where it is no PID 1
   setsid();
+  prefer_as_oom_victim();
   // The agent keeps 0, 1 and 2 occupied, so none of these is what it replaces.
   if (dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), 0) != 0) give_up("open /dev/null", errno);
   if (dup2(plan.out, 1) != 1 || dup2(plan.err, 2) != 2) give_up("place its output", errno);
@@ -124,14 +136,6 @@ Outcome<Pipe> make_pipe() {
   return made;
 }
 
-/// Makes the kernel, should memory run out, take the program and not the agent. Done from outside: before execve the
-/// child shares the agent's undumpable memory, so its own /proc files are closed to it.
-void prefer_as_oom_victim(pid_t pid) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/oom_score_adj";
-  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (file && write(file.get(), "1000", 4) != 4) return;  // not allowed here: nothing is lost but this preference
-}
-
 }  // namespace
 
 Outcome<Launched> launch(const ExecMessage& message) {
@@ -164,7 +168,6 @@ Outcome<Launched> launch(const ExecMessage& message) {
     waitpid(launched.pid, nullptr, 0);
     return refuse(plan.error_number, what + ": " + plan.failed_at);
   }
-  prefer_as_oom_victim(launched.pid);
   launched.out = std::move(out->read_end);
   launched.err = std::move(err->read_end);
   return launched;

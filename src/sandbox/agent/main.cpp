@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -50,7 +51,9 @@ void occupy_standard_descriptors() {
 
 /// Nothing interrupts the agent: all signals are blocked (SIGPIPE, too), and programs start with none ignored.
 UniqueFd take_signals() {
-  for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
+  // Asked of the kernel itself: the C library keeps two signals for itself, and posix_spawn leaves these ignored.
+  const std::array<unsigned long, 4> defaults{};  // struct sigaction as the kernel has it
+  for (int number = 1; number < NSIG; ++number) syscall(SYS_rt_sigaction, number, defaults.data(), nullptr, NSIG / 8);
   sigset_t signals;
   sigfillset(&signals);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
