@@ -74,7 +74,7 @@ struct ReadResourceParams {
   std::string uri;
 
   static Result<ReadResourceParams> parse(Json& params) {
-    return required_string(params, "uri").map([](std::string text) { return ReadResourceParams{std::move(text)}; });
+    return required_string(params, "uri").map([](std::string value) { return ReadResourceParams{std::move(value)}; });
   }
 };
 
