@@ -15,7 +15,7 @@ namespace llm_sandbox {
 namespace {
 
 constexpr std::array kBaseSystem = {"/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin"};
-constexpr std::array kTooWide = {"/etc", "/var", "/opt", "/srv",  "/mnt", "/media", "/root", "/home",
+constexpr std::array kTooWide = {"/etc", "/var", "/opt", "/srv",  "/mnt", "/media", "/root",   "/home",
                                  "/tmp", "/run", "/sys", "/proc", "/dev", "/boot",  "/var/tmp"};
 constexpr int kMaxLinks = 40;  // as the kernel
 
@@ -31,6 +31,11 @@ std::string link_target(const std::string& path) {
   if (length <= 0) return {};
   const std::filesystem::path target(std::string(buffer.data(), static_cast<size_t>(length)));
   return (std::filesystem::path(parent(path)) / target).lexically_normal().string();
+}
+
+bool is_folder(const std::string& path) {
+  std::error_code unreadable;
+  return std::filesystem::is_directory(path, unreadable);
 }
 
 }  // namespace
@@ -97,8 +102,9 @@ std::vector<std::string> expand_place(const std::string& place, const std::strin
   }
   glob_t matches{};
   const std::unique_ptr<glob_t, decltype(&globfree)> owner(&matches, &globfree);
-  if (glob(pattern.c_str(), GLOB_NOSORT | GLOB_ONLYDIR, nullptr, &matches) != 0) return {};
+  if (glob(pattern.c_str(), GLOB_NOSORT, nullptr, &matches) != 0) return {};
   std::vector<std::string> folders(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);
+  std::erase_if(folders, [](const auto& path) { return !is_folder(path); });
   std::sort(folders.begin(), folders.end(),
             [](const auto& a, const auto& b) { return strverscmp(a.c_str(), b.c_str()) > 0; });
   return folders;

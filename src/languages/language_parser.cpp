@@ -11,8 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Takes the fields out of one JSON object. Keeps the first complaint, with the path of the field; after it every answer
-/// is empty, so that the caller reads straight through and asks once at the end.
+/// Takes the fields out of one JSON object. Keeps the first complaint, with the path of the field; after it every
+/// answer is empty, so that the caller reads straight through and asks once at the end.
 class Fields {
  public:
   Fields(const json& object, std::string path, std::optional<Error>& complaint)

@@ -1,9 +1,9 @@
+#include <unistd.h>
+
 #include <algorithm>
-#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "base/deadline.h"
 #include "base/process.h"

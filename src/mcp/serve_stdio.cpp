@@ -55,7 +55,11 @@ Result<void> serve_stdio(Engine& engine, const ServerOptions& options) {
 
   const auto session = std::make_shared<ClientSession>([&transport] { transport.wake(); });
   const auto outbox = transport.outbox();
-  const StdioEvents events{[&](std::string_view line) { server.dispatcher().handle(session, outbox, line); },
+  const auto on_line = [&, warm = false](std::string_view line) mutable {
+    server.dispatcher().handle(session, outbox, line);
+    if (!std::exchange(warm, true)) static_cast<void>(workers->try_post([&engine] { engine.warm_up(); }));
+  };
+  const StdioEvents events{on_line,
                            [&] {
                              Dispatcher::refuse(
                                  *session, *outbox,
@@ -66,6 +70,7 @@ Result<void> serve_stdio(Engine& engine, const ServerOptions& options) {
   const auto ended = transport.run(events, options.stop_fd < 0 ? signals.get() : options.stop_fd);
   spdlog::debug("stdio: {}", describe(ended));
 
+  options.on_end();
   session->cancel_all();
   workers.reset();
   engine.drain(Deadline::after(kTeardown));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 
 #include "sandbox/engine.h"
@@ -13,6 +14,7 @@ struct ServerOptions {
   size_t workers = default_worker_count();
   size_t waiting_calls = 256;  ///< beyond them a call is answered "busy"
   int stop_fd = -1;            ///< readable when the server must end; -1: SIGTERM, SIGINT and SIGHUP are watched
+  std::function<void()> on_end = [] {};  ///< called once, when no more input is taken and the calls in flight are ended
 };
 
 /// Serves MCP on stdin and stdout until the input ends, the client is gone or the server is told to stop; ends the

@@ -48,7 +48,7 @@ std::vector<Candidate> candidates_below(Session& session, std::string_view root,
   }
   for (auto& entry : *entries) {
     if (entry.type != EntryType::kFile || entry.size == 0) continue;
-    if (!from_runner && !has_picture_name(entry.path)) continue;
+    if (from_runner ? entry.path.starts_with('.') : !has_picture_name(entry.path)) continue;  // '.': not finished
     found.push_back({std::string(root), std::move(entry), from_runner});
   }
   return found;

@@ -49,7 +49,7 @@ Channel::Channel(UniqueFd stream) : stream_(std::move(stream)) {
 }
 
 Result<void> Channel::send(FrameType type, uint32_t id, std::string_view payload, Deadline deadline,
-                           std::stop_token stop) {
+                           const std::stop_token& stop) {
   if (payload.size() > max_payload_bytes(type))
     return fail(ErrorCode::kTooLarge, "a message of " + std::to_string(payload.size()) +
                                           " bytes is more than the sandbox takes at once (" +
@@ -77,7 +77,7 @@ Result<void> Channel::send_all(std::string_view bytes, Deadline deadline, const 
   return {};
 }
 
-Result<Frame> Channel::receive(Deadline deadline, std::stop_token stop) {
+Result<Frame> Channel::receive(Deadline deadline, const std::stop_token& stop) {
   if (!stream_) return fail(ErrorCode::kBackendUnavailable, "the stream to the sandbox is closed");
   std::unique_ptr<char[]> buffer;  // made only when the parser has nothing left
   bool caught_up = false;          // with what the agent has sent so far

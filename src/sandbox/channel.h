@@ -21,11 +21,12 @@ class Channel {
 
   /// Writes one frame. An agent that does not read makes this end with kTimeout at the deadline. A payload that no
   /// frame of this type can hold is kTooLarge; after any other error the channel is closed.
-  Result<void> send(FrameType type, uint32_t id, std::string_view payload, Deadline deadline, std::stop_token stop);
+  Result<void> send(FrameType type, uint32_t id, std::string_view payload, Deadline deadline,
+                    const std::stop_token& stop);
 
   /// Waits for the next frame; one that is already there is returned whatever the deadline. kTimeout, kCancelled,
   /// kProtocol (bad frame), kBackendUnavailable (the stream ended).
-  Result<Frame> receive(Deadline deadline, std::stop_token stop);
+  Result<Frame> receive(Deadline deadline, const std::stop_token& stop);
 
   /// Ends the stream; the agent then kills what runs and exits. May be called twice; later calls of send and receive
   /// fail.

@@ -179,10 +179,8 @@ void Engine::execute(const Plan& plan, const ExecutionRequest& request, const Re
   };
   if (context.on_progress) context.on_progress({"running the program"});
 
-  Command command = plan.command;
-  command.limits = session.sandbox()->inner_limits(command.limits);
   const auto started = std::chrono::steady_clock::now();
-  const auto exited = session.exec(command, on_output, context.stop);
+  const auto exited = session.exec(plan.command, on_output, context.stop);
   result.duration = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - started);
   result.truncated = out.truncated() || err.truncated();
   result.stdout_bytes = out.take();
@@ -195,9 +193,9 @@ void Engine::execute(const Plan& plan, const ExecutionRequest& request, const Re
     if (!memory) return judge_error(exited.error(), result);
     ExitedMessage killed;
     killed.cause = EndCause::kMemoryLimit;
-    return judge_outcome(killed, events, *plan.language, command.limits, plan.spec.limits, result);
+    return judge_outcome(killed, events, *plan.language, plan.command.limits, plan.spec.limits, result);
   }
-  judge_outcome(*exited, events, *plan.language, command.limits, plan.spec.limits, result);
+  judge_outcome(*exited, events, *plan.language, plan.command.limits, plan.spec.limits, result);
   if (session.closed()) return;
   auto artifacts = collect_artifacts(session, {config_.max_artifacts, config_.max_artifact_bytes});
   result.artifacts = std::move(artifacts.items);
@@ -248,6 +246,11 @@ bool Engine::network_reachable() {
   if (backend_) return backend_->network_reachable(*config_.runtime);
   const auto& mode = config_.runtime->network_mode;
   return mode && *mode != "none";
+}
+
+void Engine::warm_up() {
+  if (!backend()) return;  // the first call tells why
+  if (const Language* python = languages_.find("python")) finder()->find(*python);
 }
 
 void Engine::drain(Deadline deadline) {

@@ -62,6 +62,9 @@ class Engine {
   bool network_reachable();
   const EngineConfig& config() const { return config_; }
 
+  /// Does ahead what the first call would have to wait for: chooses the backend and looks for Python.
+  void warm_up();
+
   /// Waits for the teardown of closed sandboxes.
   void drain(Deadline deadline);
 

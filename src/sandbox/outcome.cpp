@@ -33,6 +33,11 @@ std::string memory_note(const SandboxLimits& limits) {
          "). Work on less data at a time, or raise SANDBOX_MEMORY.";
 }
 
+std::string killed_process_note(const SandboxLimits& limits) {
+  return "A process that the program had started was killed: together they used more memory than they may (" +
+         format_bytes(limits.memory_bytes) + ").";
+}
+
 std::string process_note(const SandboxLimits& limits) {
   return "The limit of " + std::to_string(limits.processes) +
          " processes and threads was reached. Start fewer at a time.";
@@ -84,6 +89,7 @@ void judge_outcome(const ExitedMessage& exited, const LimitEvents& events, const
            "The program was stopped after " + format_duration(exec_limits.wall) +
                ", its time limit. Give a longer timeout, or do less in one call.");
       if (events.process_limit_hits > 0 || exited.process_limit_seen) result.notes.push_back(process_note(limits));
+      if (events.out_of_memory_kills > 0) result.notes.push_back(killed_process_note(limits));
       return;
     case EndCause::kOutputLimit:
       return stop(result, Reason::kOutputLimit, kKilledExitCode,
@@ -101,9 +107,7 @@ void judge_outcome(const ExitedMessage& exited, const LimitEvents& events, const
   result.exit_code = signal != 0 ? 128 + signal : static_cast<int>(exited.exit_code);
   if (events.out_of_memory_kills > 0) {
     if (signal == SIGKILL) return stop(result, Reason::kMemoryLimit, kKilledExitCode, memory_note(limits));
-    result.notes.push_back(
-        "A process that the program had started was killed: together they used more memory than they may (" +
-        format_bytes(limits.memory_bytes) + ").");
+    result.notes.push_back(killed_process_note(limits));
     if (result.exit_code != 0) result.reason = Reason::kMemoryLimit;
     return;
   }

@@ -21,6 +21,7 @@ constexpr auto kSendTimeout = 30s;
 constexpr auto kTransferTimeout = 30s;
 
 constexpr size_t kLongestEntryPath = 24'576;  ///< the agent enters no folder beyond 16 KiB
+constexpr size_t kLongestQuote = 500;         ///< of the agent's own words
 constexpr size_t kLongestLinkTarget = 4096;   ///< PATH_MAX
 
 tl::unexpected<Error> session_closed() { return fail(ErrorCode::kInvalidArgument, "the session is closed"); }
@@ -29,8 +30,7 @@ std::string frame_name(FrameType type) { return "frame " + std::to_string(static
 
 /// The agent's text in a sentence of ours: short, and without what could upset a terminal.
 std::string quoted(const std::string& text) {
-  constexpr size_t kLongest = 500;
-  std::string clean = sanitize_utf8(std::string_view(text).substr(0, kLongest));
+  std::string clean = sanitize_utf8(std::string_view(text).substr(0, kLongestQuote));
   std::replace_if(
       clean.begin(), clean.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   return clean;
@@ -109,13 +109,13 @@ class Exchange {
  public:
   Exchange(Channel& channel, uint32_t id, Deadline deadline) : channel_(channel), id_(id), deadline_(deadline) {}
 
-  Result<void> send(FrameType type, std::string_view payload, std::stop_token stop = {}) {
-    return channel_.send(type, id_, payload, deadline_, std::move(stop));
+  Result<void> send(FrameType type, std::string_view payload, const std::stop_token& stop = {}) {
+    return channel_.send(type, id_, payload, deadline_, stop);
   }
 
-  Result<Frame> receive(std::stop_token stop = {}) {
+  Result<Frame> receive(const std::stop_token& stop = {}) {
     if (deadline_.passed()) return fail(ErrorCode::kTimeout, "the sandbox did not answer in time");
-    auto frame = channel_.receive(deadline_, std::move(stop));
+    auto frame = channel_.receive(deadline_, stop);
     if (frame && frame->id != id_)
       return fail(ErrorCode::kProtocol, "the agent in the sandbox answered a request that is not open");
     return frame;
@@ -283,7 +283,7 @@ PathMessage path_message(std::string_view root, std::string_view path) {
 
 Session::Session(std::unique_ptr<Sandbox> sandbox) : sandbox_(std::move(sandbox)) {}
 
-Result<ExitedMessage> Session::exec(const Command& command, const OutputSink& on_output, std::stop_token stop) {
+Result<ExitedMessage> Session::exec(const Command& command, const OutputSink& on_output, const std::stop_token& stop) {
   if (closed()) return session_closed();
   const ExecLimits limits = sandbox_->inner_limits(command.limits);
   if (limits.wall <= 0ms) return fail(ErrorCode::kInvalidArgument, "a program needs a time limit above zero");

@@ -38,7 +38,7 @@ class Session {
   /// or kIo. On stop the tree is killed and what it printed so far has been delivered: kCancelled. The agent enforces
   /// the limits; should it not answer within two seconds of the wall clock limit, the result is a timeout all the same
   /// and the sandbox is closed.
-  Result<ExitedMessage> exec(const Command& command, const OutputSink& on_output, std::stop_token stop);
+  Result<ExitedMessage> exec(const Command& command, const OutputSink& on_output, const std::stop_token& stop);
 
   /// Puts a file at `path` below the workspace (or below `root`); missing folders on the way are made.
   Result<void> put_file(std::string_view path, std::string_view content, uint32_t mode = 0644,

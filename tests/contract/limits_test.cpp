@@ -16,7 +16,7 @@ TEST_CASE("too much memory in several processes is named") {
       "import os, time\n"
       "for i in range(8):\n"
       "    if os.fork() == 0:\n"
-      "        block = bytearray(128 << 20)\n"
+      "        block = b'x' * (128 << 20)\n"
       "        time.sleep(600)\n"
       "codes = [os.waitstatus_to_exitcode(os.wait()[1]) for i in range(8)]\n"
       "raise SystemExit(1)",

@@ -75,7 +75,7 @@ TEST_CASE("several programs run one after another in one session") {
   std::string out;
   const auto collect = [&](Stream, std::string_view bytes) { out += bytes; };
   for (int i = 0; i < 3; ++i) {
-    command.argv = {"sh", "-c", "echo $((1 + $(cat count 2>/dev/null || echo 0))) | tee count"};
+    command.argv = {"sh", "-c", "n=$(cat count 2>/dev/null || echo 0); echo $((n + 1)) > count; cat count"};
     REQUIRE(session.exec(command, collect, {}));
   }
   CHECK(out == "1\n2\n3\n");

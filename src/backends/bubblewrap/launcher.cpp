@@ -77,7 +77,7 @@ struct Options {
 /// Joins on the way, so that any number of groups needs no storage.
 Options parse_and_join(char** argument) {
   Options options;
-  for (++argument; *argument != nullptr; ++argument) {
+  for (++argument; *argument != nullptr; argument += 2) {
     const char* const name = *argument;
     char* const value = argument[1];
     if (value == nullptr) misuse(name);
@@ -93,7 +93,6 @@ Options parse_and_join(char** argument) {
       options.last_descriptor = value;
     else
       misuse(name);
-    ++argument;
   }
   misuse("(no program)");
 }

@@ -29,8 +29,9 @@ ArgumentTable<ExecutionRequest> make_arguments(const Engine& engine) {
                          kMaxLanguageName, "python"},
             &ExecutionRequest::language);
   table.add(TextListArgument{"libraries",
-                             "Packages to install before the program runs, named as the language's package manager "
-                             "names them. Leave it out if the program needs none.",
+                             "Packages that the program needs beyond the standard library. They must be installed here "
+                             "already (get_language_details lists them): this version installs none. Leave it out if "
+                             "the program needs none.",
                              kMaxLibraries, kMaxLibraryName},
             &ExecutionRequest::libraries);
   table.add(SecondsArgument{"timeout",

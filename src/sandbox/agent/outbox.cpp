@@ -5,11 +5,15 @@
 #include <cerrno>
 
 namespace llm_sandbox::agent {
+namespace {
+
+constexpr size_t kLongestText = 4096;  ///< of an error, which may quote a path of any length
+
+}  // namespace
 
 void Outbox::push(FrameType type, uint32_t id, std::string_view payload) { append_frame(queue_, type, id, payload); }
 
 void Outbox::push_error(uint32_t id, ErrorMessage error) {
-  constexpr size_t kLongestText = 4096;  // it may quote a path of any length
   if (error.what.size() > kLongestText) error.what.resize(kLongestText);
   push_message(FrameType::kError, id, error);
 }

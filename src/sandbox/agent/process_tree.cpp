@@ -21,6 +21,8 @@
 namespace llm_sandbox::agent {
 namespace {
 
+constexpr int kMostScans = 8;  ///< for new descendants in one round of killing
+
 /// The beginning of a small file of /proc; empty if the process is gone.
 std::string_view read_proc(pid_t pid, const char* name, std::array<char, 4096>& buffer) {
   const std::string path = "/proc/" + std::to_string(pid) + "/" + name;
@@ -91,7 +93,6 @@ std::vector<pid_t> tree_members() {
 /// Stops all descendants, looks again for what they started meanwhile, and kills only once nothing new turns up: a
 /// stopped parent cannot outrun the scan.
 void kill_descendants() {
-  constexpr int kMostScans = 8;
   std::vector<pid_t> stopped;
   for (int scan = 0; scan < kMostScans; ++scan) {
     auto found = descendants();

@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 
+#include <atomic>
 #include <filesystem>
+#include <thread>
 
 #include "backends/bubblewrap/cgroups.h"
 #include "backends/bubblewrap/host_files.h"
@@ -247,6 +249,29 @@ TEST_CASE("many rounds leave descriptors, processes and control groups where the
     CHECK(open_descriptors() == before);
   }
   CHECK(cgroup_folders(std::to_string(getpid())).empty());
+}
+
+TEST_CASE("several threads open and close sandboxes at once") {
+  BubblewrapBackend backend;
+  std::atomic<int> good{0};
+  const auto rounds = [&] {
+    for (int round = 0; round < 5; ++round) {
+      auto sandbox = backend.open({}, Deadline::after(60s), {});
+      if (!sandbox) return;
+      Session session(std::move(*sandbox));
+      Command command;
+      command.argv = {"/bin/echo", "hi"};
+      std::string out;
+      const auto exited = session.exec(command, [&](Stream, std::string_view text) { out += text; }, {});
+      if (exited && out == "hi\n") ++good;
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 6; ++i) threads.emplace_back(rounds);
+  }
+  backend.drain(Deadline::after(10s));
+  CHECK(good == 30);
 }
 
 TEST_CASE("what cannot be started says why") {

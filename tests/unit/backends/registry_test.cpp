@@ -49,3 +49,13 @@ TEST_CASE("an unknown backend gets the list and the nearest name") {
     CHECK(backend.error().hint == hint);
   }
 }
+
+TEST_CASE("without a name the first usable backend is taken, or each one's reason is told") {
+  const auto backend = make_default_backend();
+  if (backend) {
+    CHECK((*backend)->name() == "bubblewrap");
+    return;
+  }
+  CHECK(backend.error().code == ErrorCode::kBackendUnavailable);
+  CHECK(backend.error().sentence.find("bubblewrap: ") != std::string::npos);
+}

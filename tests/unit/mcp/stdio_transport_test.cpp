@@ -51,6 +51,13 @@ std::string read_all(int fd) {
   return result;
 }
 
+/// The usual limits, but with patience: a slow machine must not cut a test short.
+StdioLimits patient_limits() {
+  StdioLimits limits;
+  limits.grace = 60s;
+  return limits;
+}
+
 /// A transport between two pipes whose run() is under way on a thread of its own. Each line is answered with itself.
 struct Running {
   Pipe input = make_pipe();
@@ -62,7 +69,7 @@ struct Running {
   std::unique_ptr<StdioTransport> transport;
   std::future<Ended> ended;
 
-  explicit Running(StdioLimits limits = {}) {
+  explicit Running(StdioLimits limits = patient_limits()) {
     transport = std::make_unique<StdioTransport>(std::move(input.read_end), std::move(output.write_end), limits);
     const auto outbox = transport->outbox();
     ended = std::async(std::launch::async, [this, outbox] {
@@ -115,7 +122,7 @@ TEST_CASE("a line of 16 MiB passes in both directions") {
 }
 
 TEST_CASE("a line over the limit is dropped, and the stream goes on") {
-  StdioLimits limits;
+  StdioLimits limits = patient_limits();
   limits.line_bytes = 1000;
   Running running(limits);
   write_all(running.input.write_end.get(), std::string(1000, 'a') + "\n" + std::string(1001, 'b') + "\n");
@@ -160,7 +167,7 @@ TEST_CASE("a client that does not read stops neither the end of input nor a stop
 }
 
 TEST_CASE("a sender waits for room, progress does not, and the end releases both") {
-  StdioLimits limits;
+  StdioLimits limits = patient_limits();
   limits.queued_bytes = 1000;
   Running running(limits);
   const auto outbox = running.transport->outbox();
@@ -182,9 +189,7 @@ TEST_CASE("a sender waits for room, progress does not, and the end releases both
 }
 
 TEST_CASE("at the end of input, calls in flight have their grace") {
-  StdioLimits limits;
-  limits.grace = 60s;
-  Running running(limits);
+  Running running;
   const auto outbox = running.transport->outbox();
   running.idle = false;
   running.input.write_end.reset();
@@ -214,7 +219,7 @@ TEST_CASE("sockets serve as well as pipes") {
   int fds[2];
   REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
   UniqueFd client(fds[0]);
-  StdioTransport transport(UniqueFd(fds[1]), UniqueFd(dup(fds[1])));
+  StdioTransport transport(UniqueFd(fds[1]), UniqueFd(dup(fds[1])), patient_limits());
   const auto outbox = transport.outbox();
   auto ended = std::async(std::launch::async, [&] {
     return transport.run({[&](std::string_view line) { outbox->send(std::string(line), Delivery::kReliable); }, [] {},
