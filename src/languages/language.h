@@ -20,7 +20,7 @@ struct LanguageExample {
 
 /// A file that the language's way of running needs inside the sandbox (a runner of src/languages/<name>/).
 struct RunnerFile {
-  std::string name;  ///< plain file name, below kRunnerFolder
+  std::string name;  ///< below kRunnerFolder
   std::string content;
 };
 
@@ -44,10 +44,11 @@ struct Language {
   std::string how_to_install;                  ///< the command for a person
   std::string minimum_version;                 ///< older runtimes are not taken; empty: any
   /// Arguments with which a candidate describes itself: it prints one JSON object {"executable", "version", "paths",
-  /// "libraries", "virtual"} as its last line (src/languages/<name>/describe.*). Empty while not runnable.
+  /// "libraries", "virtual"} as its last line (src/languages/<name>/describe.*), optionally "files": {name: hex}, which
+  /// become Runtime::runner_files. Empty while not runnable.
   std::vector<std::string> describe;
-  /// A program that ended badly (exit code other than 0) ran out of memory by its own runtime's account if one of the
-  /// last 64 lines of its stderr holds one of these (node prints a stack of its own after the mark).
+  /// A program that ended badly (exit code other than 0) ran out of memory by its own runtime's account if the end of
+  /// its stderr (16 KiB) holds one of these (node prints a stack of its own after the mark).
   std::vector<std::string> out_of_memory_marks;
   std::vector<RunnerFile> runner_files;
 };
@@ -58,6 +59,7 @@ struct Runtime {
   std::string version;                 ///< "3.11.2"
   std::vector<std::string> paths;      ///< host folders needed beside the base system (/usr, /lib, …); may be empty
   std::vector<std::string> libraries;  ///< "numpy 1.24.2": what a program can really import beyond the standard library
+  std::vector<RunnerFile> runner_files;  ///< beside the language's own: those as this runtime compiles them
 };
 
 /// Why a candidate was not taken, for `languages` and `doctor`.

@@ -171,14 +171,22 @@ std::vector<RunnerFile> parse_runner_files(Fields& fields) {
   return result;
 }
 
-std::vector<std::string> parse_describe(Fields& fields, bool runnable) {
+/// As one argument for a describing script: {"name": "content"}.
+std::string as_json(const std::vector<RunnerFile>& files) {
+  json object = json::object();
+  for (const auto& file : files) object[file.name] = file.content;
+  return object.dump();
+}
+
+std::vector<std::string> parse_describe(Fields& fields, bool runnable, const std::vector<RunnerFile>& runner_files) {
   auto argv = runnable ? fields.texts("describe") : fields.optional_texts("describe");
   const std::string path = runnable ? fields.text("describe_script") : fields.optional_text("describe_script");
   const auto script = embedded_script(path);
   if (!path.empty() && !script) fields.complain("describe_script", "there is no script " + path);
   for (size_t i = 0; i < argv.size(); ++i) {
-    check_placeholders(fields, at("describe", i), argv[i], {"{script}"});
+    check_placeholders(fields, at("describe", i), argv[i], {"{script}", "{runner_files}"});
     if (argv[i] == "{script}") argv[i] = std::string(script.value_or(""));
+    if (argv[i] == "{runner_files}") argv[i] = as_json(runner_files);
   }
   return argv;
 }
@@ -248,7 +256,7 @@ Result<Language> LanguageCatalog::parse(std::string_view json_text) {
   language.runtime_names = fields.texts("runtime_names");
   language.well_known_places = fields.optional_texts("well_known_places");
   language.minimum_version = fields.optional_text("minimum_version");
-  language.describe = parse_describe(fields, language.runnable);
+  language.describe = parse_describe(fields, language.runnable, language.runner_files);
   language.how_to_install = fields.text("how_to_install");
   language.package_manager = fields.text("package_manager");
   language.use_cases = fields.texts("use_cases");

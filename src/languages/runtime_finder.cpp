@@ -27,6 +27,7 @@ struct Description {
   std::string version;
   std::vector<std::string> places;
   std::vector<std::string> libraries;
+  std::vector<RunnerFile> files;
   bool is_virtual = false;  ///< works only under the name by which it was started
 };
 
@@ -54,6 +55,24 @@ std::vector<std::string> strings_in(const json& object, const char* field, size_
   return result;
 }
 
+std::string from_hex(const std::string& digits) {
+  std::string bytes;
+  for (size_t i = 0; i + 1 < digits.size(); i += 2)
+    bytes.push_back(static_cast<char>(std::stoi(digits.substr(i, 2), nullptr, 16)));
+  return bytes;
+}
+
+/// Names that stay below the runner folder.
+std::vector<RunnerFile> files_in(const json& object) {
+  std::vector<RunnerFile> files;
+  const json given = object.value("files", json::object());
+  for (const auto& [name, hex] : given.items()) {
+    if (name.empty() || name[0] == '/' || name.find("..") != std::string::npos) continue;
+    files.push_back({name, from_hex(hex.get<std::string>())});
+  }
+  return files;
+}
+
 /// From the last line of output: what an interpreter's own start-up prints comes before.
 std::optional<Description> read_description(std::string_view output) {
   const std::string_view text = trim(output);
@@ -65,9 +84,10 @@ std::optional<Description> read_description(std::string_view output) {
     description.version = object.at("version").get<std::string>();
     description.places = strings_in(object, "paths", kMaxPlaces);
     description.libraries = strings_in(object, "libraries", kMaxLibraries);
+    description.files = files_in(object);
     description.is_virtual = object.at("virtual").get<bool>();
     return description;
-  } catch (const json::exception&) {
+  } catch (const std::exception&) {
     return std::nullopt;
   }
 }
@@ -123,6 +143,7 @@ tl::expected<Runtime, std::string> to_runtime(Description description, const Sur
   runtime.executable = canonical_folder(description.executable);
   runtime.version = std::move(description.version);
   runtime.libraries = std::move(description.libraries);
+  runtime.runner_files = std::move(description.files);
   if (const auto store = store_of(canonical(runtime.executable))) description.places.push_back(*store);
   runtime.paths = folders_to_show(description.places);
 

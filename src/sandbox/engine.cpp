@@ -148,8 +148,9 @@ Result<Engine::Plan> Engine::plan(const ExecutionRequest& request) {
   plan.spec.limits.memory_bytes = config_.runtime->memory_bytes.value_or(config_.limits.memory_bytes);
   if (config_.runtime->cpus) plan.spec.limits.cpus = config_.runtime->cpus;
   plan.spec.runtime_paths = plan.runtime().paths;
-  for (const auto& file : plan.language->runner_files)
-    plan.spec.files.push_back({std::string(kRunnerFolder) + "/" + file.name, file.content});
+  for (const auto& files : {plan.language->runner_files, plan.runtime().runner_files})
+    for (const auto& file : files)
+      plan.spec.files.push_back({std::string(kRunnerFolder) + "/" + file.name, file.content});
 
   plan.command.argv = substituted(plan.language->run, *plan.language, plan.runtime());
   plan.command.environment = program_environment(*plan.language, plan.runtime());

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kTimeoutExitCode = 124;
 constexpr int kKilledExitCode = 128 + SIGKILL;
-constexpr size_t kStderrTailBytes = 4096;
+constexpr size_t kStderrTailBytes = 16 << 10;
 
 void stop(ExecutionResult& result, Reason reason, int exit_code, std::string note) {
   result.reason = reason;

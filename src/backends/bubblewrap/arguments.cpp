@@ -69,9 +69,10 @@ void add_writable_places(Arguments& arguments, const BwrapPlan& plan) {
   arguments.add({"--symlink", temporary.substr(1) + workspace, workspace});
 }
 
+/// Copied into the root, which is read-only in the end: a mount for each would cost more.
 void add_files(Arguments& arguments, const BwrapPlan& plan) {
   for (const auto& [path, descriptor] : plan.files)
-    arguments.add({"--perms", "0555", "--ro-bind-data", std::to_string(descriptor), path});
+    arguments.add({"--perms", "0555", "--file", std::to_string(descriptor), path});
 }
 
 }  // namespace

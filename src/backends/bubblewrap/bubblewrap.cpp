@@ -127,7 +127,7 @@ StartRequest request_for(const SandboxSpec& spec, std::vector<std::string> mount
   request.files = &spec.files;
   request.disk_bytes = spec.limits.disk_bytes;
   request.share_network = shares_network(spec.config);
-  request.procs_files = resources.cgroup.procs_files();
+  request.join_files = resources.cgroup.join_files();
   if (resources.id) request.host_id = resources.id->id();
   return request;
 }

@@ -187,9 +187,12 @@ CgroupPlace CgroupPlace::of_this_process() {
   return place;
 }
 
-std::vector<std::string> Cgroup::procs_files() const {
+std::vector<std::string> Cgroup::join_files() const {
   std::vector<std::string> paths;
-  for (const auto& folder : folders_) paths.push_back(folder + "/cgroup.procs");
+  for (const auto& folder : folders_) {
+    const std::string tasks = folder + "/tasks";
+    paths.push_back(files_->exists(tasks) ? tasks : folder + "/cgroup.procs");
+  }
   return paths;
 }
 

@@ -42,8 +42,10 @@ struct CgroupLimits {
 class Cgroup {
  public:
   Cgroup() = default;
-  /// The cgroup.procs files that the sandbox's first process writes itself into.
-  std::vector<std::string> procs_files() const;
+  /// The files that the sandbox's first process, single-threaded, writes "0" into to move itself there: v1 "tasks", v2
+  /// "cgroup.procs". A thread that moves itself alone spares the kernel its lock over all forks and exits, which waits
+  /// for an RCU grace period (some 10 ms); v2 has no such way for a group that controls memory.
+  std::vector<std::string> join_files() const;
   LimitEvents events() const;
   /// Removes the folders; false while processes are left in one of them. Call again then.
   bool remove();

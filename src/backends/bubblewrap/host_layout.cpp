@@ -8,9 +8,11 @@
 #include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string_view>
 
+#include "backends/bubblewrap/host_files.h"
 #include "base/text.h"
 
 namespace llm_sandbox {
@@ -38,6 +40,15 @@ std::vector<std::string> existing(const std::string& root, const std::vector<std
     for (const auto& path : matches(root + pattern))
       if (access(path.c_str(), F_OK) == 0) paths.push_back(path.substr(root.size()));
   return paths;
+}
+
+/// The content of a small regular file. The linker's cache is left out, as it changes with each package installed.
+std::optional<std::string> small_file(const std::string& path) {
+  constexpr off_t kMaxBytes = 32 << 10;
+  struct stat info {};
+  const bool small = stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size <= kMaxBytes;
+  if (!small || path.ends_with("/ld.so.cache")) return std::nullopt;
+  return read_host_file(path);
 }
 
 std::vector<std::string> etc_patterns(const nlohmann::json& names) {
@@ -128,7 +139,12 @@ HostLayout HostLayout::look(const std::string& root) {
     layout.system.push_back({path, into_usr ? inside.relative_path().string() : ""});
   }
   const auto list = nlohmann::json::parse(embedded::bubblewrap_etc());
-  layout.etc = existing(root, etc_patterns(list.at("shown")));
+  for (const auto& path : existing(root, etc_patterns(list.at("shown")))) {
+    if (auto content = small_file(root + path))
+      layout.etc_files.push_back({path, std::move(*content)});
+    else
+      layout.etc.push_back(path);
+  }
   layout.etc_with_network = existing(root, etc_patterns(list.at("shown_with_network")));
   return layout;
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "sandbox/sandbox.h"
 
 namespace llm_sandbox {
 
@@ -17,6 +18,7 @@ struct HostLayout {
   };
   std::vector<Place> system;                  ///< /usr, /bin, /sbin, /lib*
   std::vector<std::string> etc;               ///< paths below /etc that exist and are harmless
+  std::vector<SandboxFile> etc_files;         ///< small ones of them, as they were: a copy costs less than a mount
   std::vector<std::string> etc_with_network;  ///< the same, only where the sandbox has a network
 
   /// Looks below `root` ("" for the host itself); the list of /etc entries is config/bubblewrap/etc.json.

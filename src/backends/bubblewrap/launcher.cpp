@@ -3,7 +3,7 @@
 //
 //   llm-sandbox-launcher [--join FILE]... [--id N] --last-descriptor N -- PROGRAM ARGUMENT...
 //
-//   --join FILE          a cgroup.procs file; this process moves itself there
+//   --join FILE          a "tasks" or cgroup.procs file; this process moves itself there
 //   --id N               change to this user and group id, without supplementary groups
 //   --last-descriptor N  keep descriptors 0, 1, 2 and 4..N (3 is this program itself)
 #include <fcntl.h>
@@ -43,9 +43,9 @@ unsigned number(const char* text) {
   return static_cast<unsigned>(value);
 }
 
-void join_cgroup(const char* procs_file) {
-  const int fd = open(procs_file, O_WRONLY | O_CLOEXEC);
-  if (fd < 0 || write(fd, "0", 1) != 1) give_up("Cannot join the control group", procs_file);
+void join_cgroup(const char* join_file) {
+  const int fd = open(join_file, O_WRONLY | O_CLOEXEC);
+  if (fd < 0 || write(fd, "0", 1) != 1) give_up("Cannot join the control group", join_file);
   close(fd);
 }
 

@@ -60,6 +60,8 @@ Result<void> add_file(const Toolbox& toolbox, const SandboxFile& file, Descripto
 Result<void> add_files(const Toolbox& toolbox, const StartRequest& request, Descriptors& descriptors, BwrapPlan& plan) {
   for (const auto& [path, content] : synthetic_files())
     if (auto added = add_file(toolbox, {path, content}, descriptors, plan); !added) return added;
+  for (const auto& file : toolbox.layout.etc_files)
+    if (auto added = add_file(toolbox, file, descriptors, plan); !added) return added;
   if (auto added = add_file(toolbox, toolbox.agent, descriptors, plan); !added) return added;
   if (request.files == nullptr) return {};
   for (const auto& file : *request.files)
@@ -70,7 +72,7 @@ Result<void> add_files(const Toolbox& toolbox, const StartRequest& request, Desc
 std::vector<std::string> launcher_arguments(const StartRequest& request, const Descriptors& descriptors,
                                             const std::string& bwrap) {
   std::vector<std::string> argv{"llm-sandbox-launcher"};
-  for (const auto& file : request.procs_files) argv.insert(argv.end(), {"--join", file});
+  for (const auto& file : request.join_files) argv.insert(argv.end(), {"--join", file});
   if (request.host_id) argv.insert(argv.end(), {"--id", std::to_string(*request.host_id)});
   argv.insert(argv.end(), {"--last-descriptor", std::to_string(descriptors.last()), "--", bwrap});
   return argv;

@@ -52,8 +52,8 @@ struct StartRequest {
   const std::vector<SandboxFile>* files = nullptr;
   uint64_t disk_bytes = 0;
   bool share_network = false;
-  std::vector<std::string> procs_files;  ///< control groups to join
-  std::optional<uid_t> host_id;          ///< to change to; the server must be root
+  std::vector<std::string> join_files;  ///< of the control groups to join
+  std::optional<uid_t> host_id;         ///< to change to; the server must be root
   std::vector<std::string> program = {std::string(kAgentPath)};
   int input = -1;  ///< descriptors that become 0, 1, 2
   int output = -1;

@@ -1,4 +1,5 @@
-"""Run once on the host by each Python that could serve, with `-I -B -c`: says in one line of JSON what it is.
+"""Run once on the host by each Python that could serve, with `-I -B -c` and the runner's
+files as a JSON object: says in one line of JSON what it is.
 
 Must also be understood by a Python too old to be taken, so that it can say its age.
 """
@@ -39,6 +40,21 @@ def is_reachable(distribution, roots):
     return '"editable": true' not in (distribution.read_text("direct_url.json") or "")
 
 
+def compiled(sources):
+    """The runner's files as this interpreter would compile them, in hex: a sandbox is too short-lived to cache them."""
+    try:
+        from importlib import _bootstrap_external, util
+        files = {}
+        for name, source in sources.items():
+            data = source.encode()
+            code = compile(data, name, "exec", dont_inherit=True)
+            unchecked = _bootstrap_external._code_to_hash_pyc(code, util.source_hash(data), False)
+            files[util.cache_from_source(name)] = bytes(unchecked).hex()
+        return files
+    except Exception:
+        return {}
+
+
 def main():
     paths = places()
     roots = ["/usr"] + [os.path.realpath(path) for path in paths]
@@ -48,6 +64,7 @@ def main():
         "paths": paths,
         "libraries": libraries(roots),
         # A virtual environment is found by the name under which its interpreter is started.
+        "files": compiled(json.loads(sys.argv[1])),
         "virtual": sys.prefix != getattr(sys, "base_prefix", sys.prefix),
     }))
 

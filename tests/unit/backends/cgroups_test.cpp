@@ -68,7 +68,7 @@ TEST_CASE("fake v2: alone in a delegated group, the server steps aside and gives
 
     auto group = tree->make("7", kLimits);
     REQUIRE(group);
-    CHECK(group->procs_files() == std::vector<std::string>{home + "/7/cgroup.procs"});
+    CHECK(group->join_files() == std::vector<std::string>{home + "/7/cgroup.procs"});
     CHECK(content(home + "/7/memory.max") == "67108864");
     CHECK(content(home + "/7/memory.swap.max") == "0");
     CHECK(content(home + "/7/pids.max") == "20");
@@ -100,7 +100,7 @@ TEST_CASE("fake v2: beside other processes in its group the server makes no grou
   CHECK(fake->folders(session).empty());
   const auto nothing = tree->make("7", kLimits);
   REQUIRE(nothing);
-  CHECK(nothing->procs_files().empty());
+  CHECK(nothing->join_files().empty());
   CHECK(nothing->events().out_of_memory_kills == 0);
 }
 
@@ -171,9 +171,9 @@ TEST_CASE("v1: real groups hold a real process, and a sweep ends what a dead ser
   }
   auto group = tree->make("9", kLimits);
   REQUIRE(group);
-  CHECK(group->procs_files().size() == 3);  // memory, pids, cpu: a hierarchy each
+  CHECK(group->join_files().size() == 3);  // memory, pids, cpu: a hierarchy each
   const auto in_group = [&](const std::string& controller) {
-    for (const auto& file : group->procs_files())
+    for (const auto& file : group->join_files())
       if (file.find("/" + controller + "/") != std::string::npos) return fs::path(file).parent_path().string();
     return std::string();
   };
@@ -182,7 +182,7 @@ TEST_CASE("v1: real groups hold a real process, and a sweep ends what a dead ser
   CHECK(content(in_group("cpu") + "/cpu.cfs_quota_us") == "50000\n");
 
   std::string join_all;
-  for (const auto& file : group->procs_files()) join_all += "echo 0 > " + file + "; ";
+  for (const auto& file : group->join_files()) join_all += "echo 0 > " + file + "; ";
   auto child = spawn({"/bin/sh", {"sh", "-c", join_all + "exec sleep 60"}, {"PATH=/usr/bin:/bin"}, {}});
   REQUIRE(child);
   const std::string pid = std::to_string(child->pid());

@@ -24,7 +24,7 @@ struct Ran {
 struct RunOptions {
   std::vector<std::string> runtime_mounts;
   std::vector<SandboxFile> files;
-  std::vector<std::string> procs_files;
+  std::vector<std::string> join_files;
   bool share_network = false;
   uint64_t disk_bytes = uint64_t{64} << 20;
 };
@@ -66,7 +66,7 @@ inline Ran run_in_sandbox(std::vector<std::string> program, const RunOptions& op
   }
   request.runtime_mounts = options.runtime_mounts;
   request.files = &options.files;
-  request.procs_files = options.procs_files;
+  request.join_files = options.join_files;
   request.share_network = options.share_network;
   request.disk_bytes = options.disk_bytes;
   request.program = std::move(program);
