@@ -130,7 +130,7 @@ TEST_CASE("a bad language file is refused with the path of the field") {
       {with("/environment", {{"A", std::string("x\0y", 3)}}), "environment.A: must not hold a zero byte"},
       {with("/runner_files/0", "lua/x"), "runner_files[0]: there is no runner lua/x"},
       {with("/describe_script", "lua/x"), "describe_script: there is no script lua/x"},
-      {with("/describe/1", "{scrip}"), "describe[1]: unknown placeholder {scrip}; known: {script}"},
+      {with("/describe/1", "{scrip}"), "describe[1]: unknown placeholder {scrip}; known: {script}, {runner_files}"},
       {without("describe"), "describe: missing"},
       {with("/runtime_names/0", "bin/lua"), "runtime_names[0]: must be a plain file name"},
       {with("/well_known_places/1", "lua/bin"), "well_known_places[1]: must begin with / or ~/"},
