@@ -25,7 +25,8 @@ constexpr size_t kMaxProgramBytes = size_t{16} << 20;
 Result<std::string> read_program(const RunOptions& options) {
   if (options.code) return *options.code;
   const bool from_stdin = options.file == "-";
-  const UniqueFd file(from_stdin ? dup(STDIN_FILENO) : open(options.file.c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd file(from_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                                 : open(options.file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return fail_errno(options.file, errno);
   std::string text;
   std::array<char, 65536> buffer;
@@ -54,9 +55,9 @@ std::string language_of(const RunOptions& options, const LanguageCatalog& langua
 /// Requests a stop once the process is told to end (SIGINT, SIGTERM, SIGHUP). Made before the first other thread.
 class StopOnSignal {
  public:
-  explicit StopOnSignal(std::stop_source stop) : signals_(mcp::open_stop_signals()) {
+  explicit StopOnSignal(const std::stop_source& stop) : signals_(mcp::open_stop_signals()) {
     if (!signals_) return;
-    thread_ = std::jthread([this, stop](std::stop_token end) mutable {
+    thread_ = std::jthread([this, stop](std::stop_token end) {
       const StopWakeup wakeup(end);
       if (wait_for(signals_->get(), POLLIN, Deadline::never(), wakeup) == WaitResult::kReady) stop.request_stop();
     });

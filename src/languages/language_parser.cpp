@@ -110,7 +110,7 @@ std::string unknown_placeholder(const std::string& text, const std::vector<std::
   for (size_t open = text.find('{'); open != std::string::npos; open = text.find('{', open + 1)) {
     const size_t close = text.find('}', open);
     if (close == std::string::npos) return {};
-    const std::string word = text.substr(open, close - open + 1);
+    std::string word = text.substr(open, close - open + 1);
     if (all_of(std::string_view(word).substr(1, word.size() - 2), is_lower) &&
         std::find(known.begin(), known.end(), word) == known.end())
       return word;
@@ -210,7 +210,7 @@ std::vector<LanguageExample> parse_examples(Fields& fields, std::optional<Error>
 
 void check_places(Fields& fields, const std::vector<std::string>& places) {
   for (size_t i = 0; i < places.size(); ++i)
-    if (places[i].rfind("/", 0) != 0 && places[i].rfind("~/", 0) != 0)
+    if (!places[i].starts_with('/') && !places[i].starts_with("~/"))
       fields.complain(at("well_known_places", i), "must begin with / or ~/");
 }
 

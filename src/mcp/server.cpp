@@ -134,7 +134,7 @@ Server::Server(std::string version, std::vector<std::unique_ptr<Tool>> tools, st
 
 void Server::bind_lifecycle() {
   dispatcher_.on_request<InitializeParams>(
-      "initialize", [this](InitializeParams params, Request request, ReplyOnce reply) {
+      "initialize", [this](const InitializeParams& params, const Request& request, ReplyOnce reply) {
         if (request.in_batch) return reply.error({RpcCode::kInvalidRequest, "initialize must not be part of a batch"});
         const Revision revision = parse_revision(params.protocol_version).value_or(kNewestRevision);
         request.session->negotiate(revision);

@@ -66,8 +66,8 @@ class BubblewrapSandbox final : public Sandbox {
   }
 
   /// Waits until the agent speaks. The error is the channel's; why the stream ended is for the caller to find out.
-  Result<void> wait_until_ready(int info, Deadline deadline, std::stop_token stop) {
-    auto frame = channel_.receive(deadline, std::move(stop));
+  Result<void> wait_until_ready(int info, Deadline deadline, const std::stop_token& stop) {
+    auto frame = channel_.receive(deadline, stop);
     resources_->first = first_process(info, resources_->monitor.pid());
     if (!frame) return fail(std::move(frame.error()));
     if (frame->type != FrameType::kReady) return fail(ErrorCode::kProtocol, "the agent did not begin with 'ready'");
@@ -243,7 +243,7 @@ Result<std::unique_ptr<Sandbox>> BubblewrapBackend::open(const SandboxSpec& spec
                                           std::move(stream->ours), std::move(*resources), spec.limits, state_->reaper);
   if (!started) return fail(std::move(started.error()));
 
-  auto ready = sandbox->wait_until_ready(started->info.get(), deadline, std::move(stop));
+  auto ready = sandbox->wait_until_ready(started->info.get(), deadline, stop);
   if (ready) return std::unique_ptr<Sandbox>(std::move(sandbox));
   if (ready.error().code != ErrorCode::kBackendUnavailable)
     return fail(std::move(ready.error()).within("Start a sandbox"));

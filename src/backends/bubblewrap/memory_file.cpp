@@ -9,13 +9,11 @@
 namespace llm_sandbox {
 namespace {
 
-#ifndef MFD_EXEC
-constexpr unsigned MFD_EXEC = 0x0010U;  // Linux 6.3
-#endif
+constexpr unsigned kMfdExec = 0x0010U;  // MFD_EXEC of Linux 6.3; Debian 12's headers lack it
 
 int create(const char* name) {
   const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-  const int fd = memfd_create(name, flags | MFD_EXEC);
+  const int fd = memfd_create(name, flags | kMfdExec);
   return fd < 0 && errno == EINVAL ? memfd_create(name, flags) : fd;
 }
 
