@@ -1,6 +1,8 @@
 #include "mcp/json.h"
 
+#include <charconv>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,12 +77,46 @@ class BoundedBuilder {
   Error error_{ErrorCode::kProtocol, "not valid JSON"};
 };
 
+/// The code unit of a \uXXXX escape at the start of `text`; nullopt for anything else.
+std::optional<unsigned> code_unit(std::string_view text) {
+  if (text.size() < 6 || !text.starts_with("\\u")) return std::nullopt;
+  unsigned unit = 0;
+  const auto [rest, error] = std::from_chars(text.data() + 2, text.data() + 6, unit, 16);
+  if (error != std::errc() || rest != text.data() + 6) return std::nullopt;
+  return unit;
+}
+
+/// Half of a surrogate pair alone, as JavaScript writes for a text that was cut in the middle of a character, becomes
+/// U+FFFD: nlohmann's parser takes it for a syntax error, and the client would never get an answer under its id.
+std::string repair_surrogates(std::string_view text) {
+  constexpr auto is_high = [](unsigned unit) { return unit >= 0xD800 && unit <= 0xDBFF; };
+  constexpr auto is_low = [](unsigned unit) { return unit >= 0xDC00 && unit <= 0xDFFF; };
+  std::string repaired(text);
+  for (size_t at = repaired.find('\\'); at != std::string::npos; at = repaired.find('\\', at)) {
+    const std::string_view rest = std::string_view(repaired).substr(at);
+    const auto unit = code_unit(rest);
+    if (!unit) {
+      at += 2;  // an escaped backslash starts no escape of its own
+      continue;
+    }
+    const bool pair = is_high(*unit) && is_low(code_unit(rest.substr(6)).value_or(0));
+    if (!pair && (is_high(*unit) || is_low(*unit))) repaired.replace(at + 2, 4, "fffd");
+    at += pair ? 12 : 6;
+  }
+  return repaired;
+}
+
 }  // namespace
 
 Result<Json> parse_json(std::string_view text) {
   BoundedBuilder builder;
-  if (!Json::sax_parse(text.begin(), text.end(), &builder)) return fail(builder.take_error());
-  return builder.take_root();
+  if (Json::sax_parse(text.begin(), text.end(), &builder)) return builder.take_root();
+  Error error = builder.take_error();
+  if (error.code != ErrorCode::kProtocol) return fail(std::move(error));
+  const std::string repaired = repair_surrogates(text);
+  BoundedBuilder second;
+  if (repaired == text || !Json::sax_parse(repaired.begin(), repaired.end(), &second)) return fail(std::move(error));
+  return second.take_root();
 }
 
 }  // namespace llm_sandbox::mcp

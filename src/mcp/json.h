@@ -15,7 +15,8 @@ constexpr size_t kMaxJsonDepth = 64;
 constexpr size_t kMaxJsonValues = 200'000;  ///< all values together: a tree costs far more memory than its text
 
 /// Parses one JSON text (RFC 8259). The bounds are checked while parsing, so that neither nesting nor number can
-/// exhaust anything. Of members with the same name the last one counts. kTooLarge, kProtocol (not JSON, or not UTF-8).
+/// exhaust anything. Of members with the same name the last one counts; half a surrogate pair becomes U+FFFD.
+/// kTooLarge, kProtocol (not JSON, or not UTF-8).
 Result<Json> parse_json(std::string_view text);
 
 }  // namespace llm_sandbox::mcp

@@ -8,7 +8,9 @@
 //   --last-descriptor N  keep descriptors 0, 1, 2 and 4..N (3 is this program itself)
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <linux/close_range.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -62,6 +64,14 @@ void become(unsigned id, const char* text) {
   if (setresuid(id, id, id) != 0) give_up("Cannot change to user id", text);
 }
 
+/// bwrap refuses to start with capabilities that it did not get from being setuid (a service with ambient ones, say).
+void drop_capabilities() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  const __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
+  if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 || syscall(SYS_capset, &header, none) != 0)
+    give_up("Cannot drop", "capabilities");
+}
+
 void close_others(unsigned last_kept) {
   if (syscall(SYS_close_range, kOwnDescriptor, kOwnDescriptor, 0) != 0 ||
       syscall(SYS_close_range, last_kept + 1, ~0U, 0) != 0)
@@ -107,6 +117,7 @@ int main(int, char** argv) {
   umask(022);
   limit_resources();
   if (options.id != nullptr) become(number(options.id), options.id);
+  drop_capabilities();
   close_others(last_kept < kOwnDescriptor ? kOwnDescriptor : last_kept);
   execv(options.program[0], options.program);
   give_up("Cannot start", options.program[0]);

@@ -30,8 +30,7 @@ TEST_CASE("parse_json keeps the last of several members with one name") {
 }
 
 TEST_CASE("parse_json refuses what is not JSON") {
-  for (const char* text :
-       {"", "{", "[1,]", "{\"a\" 1}", "nul", "01", "\"\x01\"", "{}{}", "'a'", "\"\xFF\"", "\"\\ud800\""}) {
+  for (const char* text : {"", "{", "[1,]", "{\"a\" 1}", "nul", "01", "\"\x01\"", "{}{}", "'a'", "\"\xFF\""}) {
     CAPTURE(text);
     const auto parsed = parse_json(text);
     REQUIRE_FALSE(parsed);
@@ -56,4 +55,18 @@ TEST_CASE("parse_json bounds the number of values") {
   const auto parsed = parse_json(many + "]");
   REQUIRE_FALSE(parsed);
   CHECK(parsed.error().code == ErrorCode::kTooLarge);
+}
+
+TEST_CASE("parse_json replaces half a surrogate pair, as a client may send a text that was cut") {
+  const auto text = [](const char* json) { return parse_json(json).value().get<std::string>(); };
+  CHECK(text(R"("\ud83d\ude00")") == "\xF0\x9F\x98\x80");
+  CHECK(text(R"("a\ud800b")") ==
+        "a\xEF\xBF\xBD"
+        "b");
+  CHECK(text(R"("\udc00")") == "\xEF\xBF\xBD");
+  CHECK(text(R"("\uD83D\ud83d\ude00")") == "\xEF\xBF\xBD\xF0\x9F\x98\x80");
+  CHECK(text(R"("\\ud800\ud800")") == "\\ud800\xEF\xBF\xBD");
+  CHECK_FALSE(parse_json(R"("\ud800)"));
+  CHECK_FALSE(parse_json(R"("\ud8)"));
+  CHECK_FALSE(parse_json("\"\\ud800\xff\""));
 }

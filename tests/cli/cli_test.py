@@ -1,0 +1,167 @@
+"""The command line of the real binary, as a person or a script uses it."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import tempfile
+import unittest
+
+SERVER = os.environ["LLM_SANDBOX_SERVER"]
+ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": os.environ.get("HOME", "/")}
+
+
+def run(*arguments, stdin=b"", environment=None, timeout=120):
+    return subprocess.run([SERVER, *arguments], input=stdin, capture_output=True, timeout=timeout,
+                          env={**ENVIRONMENT, **(environment or {})})
+
+
+class RunCommand(unittest.TestCase):
+    def test_streams_and_exit_code_are_the_programs(self):
+        done = run("run", "--code", "import sys; print('out'); print('err', file=sys.stderr); sys.exit(7)")
+        self.assertEqual((done.stdout, done.stderr, done.returncode), (b"out\n", b"err\n", 7))
+
+    def test_a_file_tells_its_language_by_its_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program.js")
+            with open(path, "w") as file:
+                file.write("console.log(6 * 7)")
+            self.assertEqual(run("run", path).stdout, b"42\n")
+
+    def test_a_program_from_stdin(self):
+        self.assertEqual(run("run", "-", stdin=b"print('piped')").stdout, b"piped\n")
+
+    def test_a_timeout_is_told_and_has_its_exit_code(self):
+        done = run("run", "--timeout", "0.5", "--code", "print('before', flush=True)\nimport time; time.sleep(600)")
+        self.assertEqual((done.stdout, done.returncode), (b"before\n", 124))
+        self.assertIn(b"500 ms", done.stderr)
+
+    def test_what_cannot_be_run_is_told_apart_from_a_program_that_fails(self):
+        self.assertEqual(run("run", "/nonexistent/file").returncode, 125)
+        self.assertEqual(run("run", "--code", "1", "--language", "cobol").returncode, 125)
+        self.assertEqual(run("run", "--code", "1", environment={"BACKEND": "docker"}).returncode, 125)
+        self.assertEqual(run("run").returncode, 2)
+        self.assertEqual(run("run", "--no-such-option").returncode, 2)
+        self.assertEqual(run("run", "--timeout", "-1", "--code", "1").returncode, 2)
+
+    def test_json(self):
+        done = run("run", "--json", "--code", "print('x'); raise SystemExit(3)")
+        answer = json.loads(done.stdout)
+        self.assertEqual(list(answer), ["exit_code", "stderr", "stdout"])
+        self.assertEqual((answer["exit_code"], answer["stdout"], done.returncode), (3, "x\n", 3))
+
+    def test_pictures_are_saved_where_one_asks(self):
+        png = "bytes.fromhex('89504e470d0a1a0a') + b'rest'"
+        with tempfile.TemporaryDirectory() as folder:
+            plots = os.path.join(folder, "plots")
+            done = run("run", "--plots", plots, "--code", f"open('one.png', 'wb').write({png})")
+            self.assertEqual(done.returncode, 0)
+            self.assertEqual(os.listdir(plots), ["1-one.png"])
+
+    def test_an_interrupt_ends_the_program(self):
+        process = subprocess.Popen([SERVER, "run", "--code", "print('up', flush=True)\nimport time; time.sleep(600)"],
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   env=ENVIRONMENT)
+        self.assertEqual(process.stdout.readline(), b"up\n")
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 137)
+        self.assertIn(b"stopped on request", error)
+
+    def test_a_reader_that_goes_away_ends_the_program(self):
+        process = subprocess.Popen([SERVER, "run", "--code", "while True: print('y' * 1000)"],
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                   env=ENVIRONMENT)
+        process.stdout.readline()
+        process.stdout.close()
+        process.wait(timeout=60)
+
+
+class OtherCommands(unittest.TestCase):
+    def test_on_a_terminal_it_shows_help_instead_of_waiting(self):
+        terminal, end = pty.openpty()
+        done = subprocess.run([SERVER], stdin=end, capture_output=True, timeout=60, env=ENVIRONMENT)
+        os.close(terminal)
+        os.close(end)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b"serve", done.stdout)
+
+    def test_help_names_every_setting_and_version_is_a_version(self):
+        text = run("--help").stdout.decode()
+        for line in run("--print-config").stdout.decode().splitlines():
+            self.assertIn(line.split(" = ")[0], text)
+        self.assertRegex(run("--version").stdout.decode(), r"^\d+\.\d+\.\d+\n$")
+
+    def test_languages(self):
+        self.assertIn(b"/node", run("languages").stdout)
+        self.assertEqual(run("languages", "PY").returncode, 0)
+        unknown = run("languages", "cobol")
+        self.assertEqual(unknown.returncode, 2)
+        self.assertIn(b"python", unknown.stderr)
+
+    def test_doctor_says_what_holds(self):
+        done = run("doctor")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b"bubblewrap: usable", done.stdout)
+        self.assertIn(b"memory limit", done.stdout)
+        self.assertNotIn(b"\x1b", done.stdout)
+
+    def test_print_config_tells_origins(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump({"memory": "1g"}, file)
+            file.flush()
+            text = run("--config", file.name, "--processes", "64", "--print-config",
+                       environment={"SANDBOX_CPUS": "1"}).stdout.decode()
+            self.assertIn(f"SANDBOX_MEMORY = 1g  # {file.name}\n", text)
+            self.assertIn("LLM_SANDBOX_PROCESSES = 64  # --processes\n", text)
+            self.assertIn("SANDBOX_CPUS = 1  # SANDBOX_CPUS\n", text)
+
+
+class Refusals(unittest.TestCase):
+    """Nothing ever runs without a sandbox; each refusal says what to do."""
+
+    def refusal(self, environment, *flags):
+        done = run("run", *flags, "--code", "print('ran')", environment=environment)
+        self.assertEqual(done.returncode, 125, done)
+        self.assertNotIn(b"ran\n", done.stdout)
+        return done.stderr.decode()
+
+    def test_bwrap_missing(self):
+        done = subprocess.run(
+            ["unshare", "--mount", "sh", "-c",
+             'mount --bind /dev/null "$(readlink -f /usr/bin/bwrap)" && exec "$0" run --code "print(1)"', SERVER],
+            capture_output=True, timeout=60, env=ENVIRONMENT)
+        if b"unshare failed" in done.stderr:
+            self.skipTest("skipped: the right to make a mount namespace")
+        self.assertEqual(done.returncode, 125)
+        self.assertIn(b"apt", done.stderr)
+
+    def test_no_user_namespaces(self):
+        done = subprocess.run(
+            ["unshare", "--user", "--map-user=1000", "--keep-caps", "sh", "-c",
+             'echo 0 > /proc/sys/user/max_user_namespaces && exec "$0" run --code "print(1)"', SERVER],
+            capture_output=True, timeout=60, env=ENVIRONMENT)
+        if b"unshare failed" in done.stderr:
+            self.skipTest("skipped: user namespaces")
+        self.assertEqual(done.returncode, 125)
+        self.assertIn(b"user.max_user_namespaces", done.stderr)
+
+    def test_backends_and_settings(self):
+        self.assertIn("did you mean", self.refusal({"BACKEND": "bublewrap"}).lower())
+        self.assertIn("bubblewrap", self.refusal({"BACKEND": "podman"}))
+        self.assertIn("SANDBOX_CPUS must be a positive number", self.refusal({"SANDBOX_CPUS": "many"}))
+        self.assertIn("SANDBOX_PRIVILEGED", self.refusal({"SANDBOX_PRIVILEGED": "true"}))
+        self.assertIn("SANDBOX_NETWORK_MODE", self.refusal({"SANDBOX_NETWORK_MODE": "bridge"}))
+        self.assertIn("SANDBOX_SECURITY_OPT", self.refusal({"SANDBOX_SECURITY_OPT": "seccomp=unconfined"}))
+        self.assertIn("nonexistent.json", self.refusal({}, "--config", "/nonexistent.json"))
+
+    def test_the_hardened_set_of_the_reference_runs(self):
+        done = run("run", "--code", "open('/tmp/x', 'w').write('x'); print('ran')", environment={
+            "BACKEND": " BubbleWrap ", "SANDBOX_NETWORK_MODE": "none", "SANDBOX_READ_ONLY": "true",
+            "SANDBOX_CAP_DROP": "ALL", "SANDBOX_SECURITY_OPT": "no-new-privileges:true", "SANDBOX_MEMORY": "256m"})
+        self.assertEqual((done.stdout, done.returncode), (b"ran\n", 0), done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
