@@ -11,7 +11,6 @@
 namespace llm_sandbox {
 
 /// A fixed number of threads and a bounded queue before them. One execution = one worker from admission to answer.
-/// Threads live as long as the pool: children that die with their parent thread (PR_SET_PDEATHSIG) depend on that.
 class WorkerPool {
  public:
   WorkerPool(size_t threads, size_t queue_capacity);

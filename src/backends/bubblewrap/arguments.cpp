@@ -43,7 +43,6 @@ void add_isolation(Arguments& arguments, const BwrapPlan& plan) {
   if (plan.share_network) arguments.add({"--share-net"});
   arguments.add({"--as-pid-1", "--cap-drop", "ALL", "--uid", "1000", "--gid", "1000", "--hostname", "sandbox"});
   arguments.add({"--clearenv", "--seccomp", std::to_string(plan.seccomp_descriptor)});
-  arguments.add({"--info-fd", std::to_string(plan.info_descriptor)});
 }
 
 void add_base_system(Arguments& arguments, const BwrapPlan& plan) {

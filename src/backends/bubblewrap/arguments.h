@@ -22,7 +22,6 @@ struct BwrapPlan {
   uint64_t disk_bytes = 0;  ///< /tmp and the workspace together
   bool share_network = false;
   int seccomp_descriptor = -1;
-  int info_descriptor = -1;  ///< bwrap writes {"child-pid": N} there
   std::vector<std::string> program;
 };
 

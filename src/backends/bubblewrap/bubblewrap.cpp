@@ -29,9 +29,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Processes that a sandbox needs beside the program's own, inside its pids limit: bwrap, which waits for PID 1, and
-/// the agent, which is PID 1.
-constexpr uint32_t kOwnProcesses = 2;
+/// Processes that a sandbox needs beside the program's own, inside its pids limit: the launcher, bwrap, which waits for
+/// PID 1, and the agent, which is PID 1.
+constexpr uint32_t kOwnProcesses = 3;
 constexpr size_t kMaxErrorText = size_t{64} << 10;
 
 bool is_root() { return geteuid() == 0; }
@@ -66,9 +66,8 @@ class BubblewrapSandbox final : public Sandbox {
   }
 
   /// Waits until the agent speaks. The error is the channel's; why the stream ended is for the caller to find out.
-  Result<void> wait_until_ready(int info, Deadline deadline, const std::stop_token& stop) {
+  Result<void> wait_until_ready(Deadline deadline, const std::stop_token& stop) {
     auto frame = channel_.receive(deadline, stop);
-    resources_->first = first_process(info, resources_->monitor.pid());
     if (!frame) return fail(std::move(frame.error()));
     if (frame->type != FrameType::kReady) return fail(ErrorCode::kProtocol, "the agent did not begin with 'ready'");
     const auto ready = decode<ReadyMessage>(frame->payload);
@@ -236,14 +235,17 @@ Result<std::unique_ptr<Sandbox>> BubblewrapBackend::open(const SandboxSpec& spec
   auto started = start(**toolbox, request);
   stream->theirs.reset();
   errors->theirs.reset();
-  if (started) resources->monitor = std::move(started->monitor);
+  if (started) {
+    resources->monitor = std::move(started->monitor);
+    resources->lifeline = std::move(started->lifeline);
+  }
   // From here on the sandbox's destructor cleans up.
   auto sandbox =
       std::make_unique<BubblewrapSandbox>("bubblewrap-" + std::to_string(getpid()) + "-" + number,
                                           std::move(stream->ours), std::move(*resources), spec.limits, state_->reaper);
   if (!started) return fail(std::move(started.error()));
 
-  auto ready = sandbox->wait_until_ready(started->info.get(), deadline, stop);
+  auto ready = sandbox->wait_until_ready(deadline, stop);
   if (ready) return std::unique_ptr<Sandbox>(std::move(sandbox));
   if (ready.error().code != ErrorCode::kBackendUnavailable)
     return fail(std::move(ready.error()).within("Start a sandbox"));

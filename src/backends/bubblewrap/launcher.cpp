@@ -1,11 +1,13 @@
 // The program between the server and bwrap. The server never forks, so what has to happen in the new process before
-// bwrap starts happens here, step by step; a step that fails says so in one sentence on stderr and ends with 125.
+// bwrap starts happens here, step by step; a step that fails says so in one sentence on stderr and ends with 125. It
+// stays until the sandbox is gone.
 //
-//   llm-sandbox-launcher [--join FILE]... [--id N] --last-descriptor N -- PROGRAM ARGUMENT...
+//   llm-sandbox-launcher [--join FILE]... [--id N] --last-descriptor N --lifeline N -- PROGRAM ARGUMENT...
 //
 //   --join FILE          a "tasks" or cgroup.procs file; this process moves itself there
 //   --id N               change to this user and group id, without supplementary groups
 //   --last-descriptor N  keep descriptors 0, 1, 2 and 4..N (3 is this program itself)
+//   --lifeline N         end the program and all that it started when this pipe does (supervisor.h)
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
@@ -21,6 +23,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
+
+#include "backends/bubblewrap/supervisor.h"
 
 namespace {
 
@@ -81,6 +85,7 @@ void close_others(unsigned last_kept) {
 struct Options {
   const char* id = nullptr;
   const char* last_descriptor = nullptr;
+  const char* lifeline = nullptr;
   char** program = nullptr;
 };
 
@@ -101,6 +106,8 @@ Options parse_and_join(char** argument) {
       options.id = value;
     else if (strcmp(name, "--last-descriptor") == 0)
       options.last_descriptor = value;
+    else if (strcmp(name, "--lifeline") == 0)
+      options.lifeline = value;
     else
       misuse(name);
   }
@@ -112,6 +119,7 @@ Options parse_and_join(char** argument) {
 int main(int, char** argv) {
   const Options options = parse_and_join(argv);
   if (options.last_descriptor == nullptr) misuse("(no --last-descriptor)");
+  if (options.lifeline == nullptr) misuse("(no --lifeline)");
   const unsigned last_kept = number(options.last_descriptor);
   setsid();  // a Ctrl-C on the server's terminal is the server's to handle
   umask(022);
@@ -119,6 +127,5 @@ int main(int, char** argv) {
   if (options.id != nullptr) become(number(options.id), options.id);
   drop_capabilities();
   close_others(last_kept < kOwnDescriptor ? kOwnDescriptor : last_kept);
-  execv(options.program[0], options.program);
-  give_up("Cannot start", options.program[0]);
+  llm_sandbox::supervise(options.program, static_cast<int>(number(options.lifeline)));
 }

@@ -19,54 +19,30 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr auto kPatience = 10s;     ///< for the kernel's teardown; 1,000 processes take about one second
-constexpr auto kMonitorGrace = 2s;  ///< for bwrap to end by itself after PID 1
 constexpr int kRemovalRetryMs = 3;  ///< nothing tells when the last process has left a v1 group
 
-bool is_readable(int fd) {
-  pollfd one{fd, POLLIN, 0};
-  return poll(&one, 1, 0) > 0;
-}
-
 }  // namespace
-
-void HostResources::kill() noexcept {
-  if (first)
-    syscall(SYS_pidfd_send_signal, first.get(), SIGKILL, nullptr, 0);
-  else
-    monitor.kill(SIGKILL);
-}
 
 /// A sandbox on its way out.
 struct Reaper::Grave {
   HostResources resources;
-  Deadline monitor_grace = Deadline::after(kMonitorGrace);
   Deadline patience = Deadline::after(kPatience);
-  bool ended = false;  ///< no process left, as far as pidfds tell
 
   /// True when all is gone, or we have given up.
   bool settle() {
-    if (!ended) ended = monitor_ended() && (!resources.first || is_readable(resources.first.get()));
-    if (ended && resources.cgroup.remove()) return true;
+    if (ended() && resources.cgroup.remove()) return true;
     if (!patience.passed()) return false;
-    spdlog::warn("A closed sandbox does not go away (bwrap process {}); leaving it to the kernel.",
-                 resources.monitor.pid());
-    // Child's destructor would wait for it for ever.
-    static_cast<void>(new Child(std::move(resources.monitor)));
+    spdlog::warn("A closed sandbox does not go away (launcher {}); its host id stays taken.", resources.monitor.pid());
+    // Child's destructor would wait for ever, and what still runs keeps its id to itself.
+    static_cast<void>(new HostResources(std::move(resources)));
     return true;
   }
 
   /// The descriptor whose readability is the next step; -1: none, look again soon.
-  int next_event() const {
-    if (ended) return -1;
-    return resources.monitor.pid() > 0 ? resources.monitor.pidfd() : resources.first.get();
-  }
+  int next_event() const { return resources.monitor.pidfd(); }
 
  private:
-  bool monitor_ended() {
-    if (resources.monitor.pid() <= 0) return true;
-    if (monitor_grace.passed()) resources.monitor.kill(SIGKILL);
-    return resources.monitor.wait(Deadline::after(0s)).has_value();
-  }
+  bool ended() { return resources.monitor.pid() <= 0 || resources.monitor.wait(Deadline::after(0s)).has_value(); }
 };
 
 Reaper::Reaper() : wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -84,7 +60,7 @@ Reaper::~Reaper() {
 }
 
 void Reaper::bury(HostResources resources) noexcept {
-  resources.kill();
+  resources.lifeline.reset();
   {
     const std::lock_guard lock(mutex_);
     fresh_.emplace_back();

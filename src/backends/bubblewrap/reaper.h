@@ -20,12 +20,8 @@ struct HostResources {
   std::shared_ptr<const CgroupTree> cgroups;  ///< outlives the group
   std::optional<HostId> id;
   Cgroup cgroup;
-  Child monitor;   ///< the bwrap process; it ends once the sandbox's PID 1 has ended and with it everything inside
-  UniqueFd first;  ///< pidfd of the sandbox's PID 1, once known
-
-  /// SIGKILL to PID 1, upon which the kernel kills the whole PID namespace; to bwrap where PID 1 is not known yet,
-  /// whose death takes PID 1 along (--die-with-parent).
-  void kill() noexcept;
+  Child monitor;      ///< the launcher; it ends once everything in the sandbox has
+  UniqueFd lifeline;  ///< closing it ends the sandbox (supervisor.h)
 };
 
 /// Buries sandboxes on a thread of its own: waits for their end, removes their control groups, frees their ids, in this

@@ -69,12 +69,13 @@ Result<void> add_files(const Toolbox& toolbox, const StartRequest& request, Desc
   return {};
 }
 
-std::vector<std::string> launcher_arguments(const StartRequest& request, const Descriptors& descriptors,
+std::vector<std::string> launcher_arguments(const StartRequest& request, int last_descriptor, int lifeline,
                                             const std::string& bwrap) {
   std::vector<std::string> argv{"llm-sandbox-launcher"};
   for (const auto& file : request.join_files) argv.insert(argv.end(), {"--join", file});
   if (request.host_id) argv.insert(argv.end(), {"--id", std::to_string(*request.host_id)});
-  argv.insert(argv.end(), {"--last-descriptor", std::to_string(descriptors.last()), "--", bwrap});
+  argv.insert(argv.end(), {"--last-descriptor", std::to_string(last_descriptor)});
+  argv.insert(argv.end(), {"--lifeline", std::to_string(lifeline), "--", bwrap});
   return argv;
 }
 
@@ -115,10 +116,10 @@ Result<Toolbox> Toolbox::prepare(const std::string& path_list, std::string_view 
 }
 
 Result<Started> start(const Toolbox& toolbox, const StartRequest& request) {
-  int info_pipe[2];
-  if (pipe2(info_pipe, O_CLOEXEC | O_NONBLOCK) != 0) return fail_errno("pipe", errno);
-  UniqueFd info(info_pipe[0]);
-  const UniqueFd info_write(info_pipe[1]);
+  int lifeline_pipe[2];
+  if (pipe2(lifeline_pipe, O_CLOEXEC) != 0) return fail_errno("pipe", errno);
+  const UniqueFd watched(lifeline_pipe[0]);
+  UniqueFd lifeline(lifeline_pipe[1]);
   auto seccomp = toolbox.seccomp.reopen();
   if (!seccomp) return fail(std::move(seccomp.error()));
 
@@ -134,32 +135,18 @@ Result<Started> start(const Toolbox& toolbox, const StartRequest& request) {
   plan.share_network = request.share_network;
   plan.program = request.program;
   plan.seccomp_descriptor = descriptors.add(std::move(*seccomp));
-  plan.info_descriptor = descriptors.add(info_write.get());
   if (auto added = add_files(toolbox, request, descriptors, plan); !added) return fail(std::move(added.error()));
 
   spec.executable = "/proc/self/fd/" + std::to_string(kLauncherDescriptor);
-  spec.argv = launcher_arguments(request, descriptors, toolbox.bwrap);
+  const int lifeline_descriptor = descriptors.add(watched.get());
+  spec.argv = launcher_arguments(request, descriptors.last(), lifeline_descriptor, toolbox.bwrap);
   // The launcher's last argument of its own is the program to start, which gets bwrap's argv behind its name.
   const auto bwrap_argv = bwrap_arguments(plan);
   spec.argv.insert(spec.argv.end(), bwrap_argv.begin() + 1, bwrap_argv.end());
   spec.environment = {"LC_ALL=C"};
   auto monitor = spawn(spec);
   if (!monitor) return fail(std::move(monitor.error()));
-  return Started{std::move(*monitor), std::move(info)};
-}
-
-UniqueFd first_process(int info, pid_t monitor) {
-  std::array<char, 4096> buffer;
-  const ssize_t count = read(info, buffer.data(), buffer.size());
-  if (count <= 0) return {};
-  const auto document = nlohmann::json::parse(buffer.data(), buffer.data() + count, nullptr, false);
-  if (!document.is_object() || !document.contains("child-pid") || !document["child-pid"].is_number_integer()) return {};
-  const auto pid = document["child-pid"].get<int64_t>();
-  UniqueFd first(static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)));
-  // The pid may have ended and been given to another process; then it is not bwrap's child.
-  const std::string status = read_host_file("/proc/" + std::to_string(pid) + "/status").value_or("");
-  if (status.find("\nPPid:\t" + std::to_string(monitor) + "\n") == std::string::npos) return {};
-  return first;
+  return Started{std::move(*monitor), std::move(lifeline)};
 }
 
 }  // namespace llm_sandbox

@@ -61,15 +61,11 @@ struct StartRequest {
 };
 
 struct Started {
-  Child monitor;  ///< launcher, then bwrap
-  UniqueFd info;  ///< bwrap says there which pid the sandbox's PID 1 has on the host
+  Child monitor;      ///< the launcher, which ends after everything in the sandbox
+  UniqueFd lifeline;  ///< closing it, or this process' end, ends the sandbox
 };
 
-/// Spawns launcher and bwrap. The kernel ends them when the *thread* that called this ends (PR_SET_PDEATHSIG), so it
-/// has to be one that lives as long as the sandbox.
+/// Spawns launcher and bwrap.
 Result<Started> start(const Toolbox& toolbox, const StartRequest& request);
-
-/// A pidfd of the sandbox's PID 1, from what bwrap wrote to `info`; empty if it wrote nothing (yet).
-UniqueFd first_process(int info, pid_t monitor);
 
 }  // namespace llm_sandbox

@@ -20,7 +20,6 @@ std::string arguments_for(const HostLayout& layout) {
   plan.layout = layout;
   plan.disk_bytes = 1000;
   plan.seccomp_descriptor = 4;
-  plan.info_descriptor = 5;
   plan.files = {{"/llm-sandbox/agent", 6}};
   plan.runtime_mounts = {"/home/me/.pyenv/versions/3.12"};
   plan.program = {"/llm-sandbox/agent"};
