@@ -6,7 +6,9 @@
 #include "cli/command_line.h"
 
 int main(int argc, char** argv) {
-  signal(SIGPIPE, SIG_IGN);  // a reader that is gone is an error of write(2), handled where it happens
+  // A reader that is gone and a file that may not grow are errors of write(2), handled where they happen.
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
   try {
     return llm_sandbox::run_command_line(argc, argv);
   } catch (const std::exception& error) {

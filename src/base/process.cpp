@@ -48,7 +48,7 @@ class SpawnActions {
   }
 
   /// The sources are first lifted above every target, so that no dup2 overwrites one that is still needed.
-  void place(const std::vector<std::pair<int, int>>& descriptors, std::vector<UniqueFd>& lifted) {
+  Result<void> place(const std::vector<std::pair<int, int>>& descriptors, std::vector<UniqueFd>& lifted) {
     int highest = 2;
     for (const auto& [ours, theirs] : descriptors) highest = std::max(highest, theirs);
     for (int standard = 0; standard <= 2; ++standard) {
@@ -59,8 +59,11 @@ class SpawnActions {
     }
     for (const auto& [ours, theirs] : descriptors) {
       lifted.emplace_back(fcntl(ours, F_DUPFD_CLOEXEC, highest + 1));
-      posix_spawn_file_actions_adddup2(&actions_, lifted.back().get(), theirs);
+      if (!lifted.back()) return fail_errno("hand a descriptor to a new process", errno);
+      if (const int error = posix_spawn_file_actions_adddup2(&actions_, lifted.back().get(), theirs); error != 0)
+        return fail_errno("hand a descriptor to a new process", error);
     }
+    return {};
   }
 
   posix_spawn_file_actions_t* actions() { return &actions_; }
@@ -119,7 +122,8 @@ Result<Child> spawn(const SpawnSpec& spec) {
   SpawnActions actions;
   std::vector<UniqueFd> lifted;
   lifted.reserve(spec.descriptors.size());
-  actions.place(spec.descriptors, lifted);
+  if (auto placed = actions.place(spec.descriptors, lifted); !placed)
+    return fail(std::move(placed.error()).within("start " + spec.executable));
   const auto argv = pointers(spec.argv);
   const auto environment = pointers(spec.environment);
   pid_t pid = -1;

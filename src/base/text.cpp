@@ -102,6 +102,32 @@ std::string sanitize_utf8(std::string_view bytes) {
   return result;
 }
 
+std::string printable(std::string_view bytes) {
+  // C1 controls, line and paragraph separators, marks that change the direction of writing, in UTF-8.
+  constexpr auto is_mark = [](std::string_view character) {
+    if (character.size() == 2) return character[0] == '\xC2' && static_cast<uint8_t>(character[1]) < 0xA0;
+    if (character.size() != 3 || !character.starts_with("\xE2")) return false;
+    const auto second = static_cast<uint8_t>(character[1]);
+    const auto third = static_cast<uint8_t>(character[2]);
+    return (second == 0x80 && (third == 0x8E || third == 0x8F || (third >= 0xA8 && third <= 0xAE))) ||
+           (second == 0x81 && third >= 0xA6 && third <= 0xA9);
+  };
+  std::string result;
+  while (!bytes.empty()) {
+    const Utf8Step step = utf8_step(bytes);
+    const std::string_view character = bytes.substr(0, step.length);
+    const bool control = step.length == 1 && (static_cast<uint8_t>(character[0]) < 0x20 || character[0] == 0x7F);
+    if (!step.valid)
+      result += kReplacement;
+    else if (control || is_mark(character))
+      result += '?';
+    else
+      result += character;
+    bytes.remove_prefix(step.length);
+  }
+  return result;
+}
+
 bool is_valid_utf8(std::string_view bytes) {
   while (!bytes.empty()) {
     const Utf8Step step = utf8_step(bytes);

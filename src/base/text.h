@@ -24,6 +24,10 @@ Utf8Step utf8_step(std::string_view bytes);
 /// subparts").
 std::string sanitize_utf8(std::string_view bytes);
 
+/// A text of unknown origin for one line of a message: valid UTF-8 in which control characters, and those that change
+/// the direction or the lines of the text around, have become '?'. Nothing in it steers a terminal.
+std::string printable(std::string_view bytes);
+
 /// Whether the bytes are well-formed UTF-8 throughout.
 bool is_valid_utf8(std::string_view bytes);
 

@@ -13,7 +13,9 @@ void StopWakeup::Fire::operator()() const noexcept {
   eventfd_write(fd, one);
 }
 
-StopWakeup::StopWakeup(std::stop_token stop) : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+StopWakeup::StopWakeup(std::stop_token stop) {
+  if (!stop.stop_possible()) return;
+  event_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event_) throw std::system_error(errno, std::generic_category(), "eventfd");
   callback_.emplace(std::move(stop), Fire{event_.get()});
 }

@@ -9,8 +9,9 @@
 
 namespace llm_sandbox {
 
-/// A descriptor that becomes readable once stop is requested, to stand in a poll(2) set beside the one waited for.
-/// Lives on the waiting thread's stack.
+/// A descriptor that becomes readable once stop is requested, to stand in a poll(2) set beside the one waited for; -1,
+/// which poll(2) passes over, where stop can never be requested. Lives on the waiting thread's stack.
+/// Throws std::system_error when no descriptor is to be had.
 class StopWakeup {
  public:
   explicit StopWakeup(std::stop_token stop);

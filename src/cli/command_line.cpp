@@ -2,6 +2,7 @@
 
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -45,7 +46,8 @@ CLI::App* add_run(CLI::App& app, Parsed& parsed) {
   auto* file = run->add_option("FILE", parsed.run.file, "the program, '-' for stdin");
   run->add_option("-c,--code", parsed.code, "the program as text")->excludes(file);
   run->add_option("-l,--language", parsed.run.language, "default: by the file's ending, else python");
-  run->add_option("--library", parsed.run.libraries, "a package that the program needs (may be given several times)");
+  run->add_option("--library", parsed.run.libraries, "a package that the program needs (may be given several times)")
+      ->allow_extra_args(false);
   run->add_option("-t,--timeout", parsed.run.timeout_seconds, "seconds")
       ->check(CLI::Range(0.001, 86'400.0))
       ->capture_default_str();
@@ -64,6 +66,14 @@ void set_up_log(const std::string& level, bool quiet) {
   spdlog::set_level(unknown ? spdlog::level::info : quiet ? std::max(parsed, spdlog::level::warn) : parsed);
   if (unknown)
     spdlog::warn("'{}' is not a log level; using info (there are trace, debug, info, warn, error, off)", level);
+}
+
+/// Starting a sandbox takes some 40 descriptors for a moment, and many start at the same time.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 void warn_of_unknown_variables() {
@@ -104,6 +114,7 @@ int run_command_line(int argc, char** argv) {
   }
   set_up_log(settings.text("LLM_SANDBOX_LOG"), !serves && settings.get("LLM_SANDBOX_LOG")->origin == "default");
   warn_of_unknown_variables();
+  raise_descriptor_limit();
   if (languages->parsed()) return languages_command(settings, parsed.language_name);
   if (doctor->parsed()) return doctor_command(settings);
   if (!run->parsed()) return serve_command(settings);

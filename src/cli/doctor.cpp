@@ -8,7 +8,7 @@
 namespace llm_sandbox {
 namespace {
 
-void line(const std::string& text) { write_all(STDOUT_FILENO, text + "\n"); }
+void line(const std::string& text) { print(text + "\n"); }
 
 std::string mark(Style style, std::string_view text) { return styled(STDOUT_FILENO, style, text); }
 

@@ -9,8 +9,6 @@
 namespace llm_sandbox {
 namespace {
 
-void print(const std::string& text) { write_all(STDOUT_FILENO, text); }
-
 void print_summary(const LanguageReport& report) {
   const std::string name =
       report.language->name + std::string(12 - std::min<size_t>(11, report.language->name.size()), ' ');

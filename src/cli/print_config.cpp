@@ -14,7 +14,7 @@ int print_config_command(const Settings& settings) {
     const auto value = settings.get(setting.variable);
     const std::string shown = value ? value->text : "(not set)";
     const std::string origin = value ? value->origin : std::string();
-    write_all(STDOUT_FILENO, std::string(setting.variable) + " = " + shown + (value ? "  # " + origin : "") + "\n");
+    print(std::string(setting.variable) + " = " + shown + (value ? "  # " + origin : "") + "\n");
   }
   return 0;
 }

@@ -1,9 +1,13 @@
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <fstream>
 #include <iterator>
@@ -40,16 +44,20 @@ Result<std::string> read_program(const RunOptions& options) {
   }
 }
 
-/// By the ending of the file's name, if a language's program files have it.
-std::string language_of(const RunOptions& options, const LanguageCatalog& languages) {
+/// By the ending of the file's name; python for a text, stdin and files without an ending.
+Result<std::string> language_of(const RunOptions& options, const LanguageCatalog& languages) {
   if (!options.language.empty()) return options.language;
-  const size_t dot = options.file.rfind('.');
-  if (dot != std::string::npos) {
-    const std::string ending = to_lower(options.file.substr(dot));
-    for (const auto& language : languages.all())
-      if (to_lower(language.file_name).ends_with(ending)) return language.name;
+  const std::string name = options.file.substr(options.file.rfind('/') + 1);
+  const size_t dot = name.rfind('.');
+  if (dot == std::string::npos) return "python";
+  const std::string ending = to_lower(name.substr(dot));
+  for (const auto& language : languages.all()) {
+    const auto& more = language.file_endings;
+    if (to_lower(language.file_name).ends_with(ending) || std::find(more.begin(), more.end(), ending) != more.end())
+      return language.name;
   }
-  return "python";
+  return fail(ErrorCode::kInvalidArgument, "'" + options.file + "' does not say in which language it is written.",
+              "Name it with --language.");
 }
 
 /// Requests a stop once the process is told to end (SIGINT, SIGTERM, SIGHUP). Made before the first other thread.
@@ -59,12 +67,18 @@ class StopOnSignal {
     if (!signals_) return;
     thread_ = std::jthread([this, stop](std::stop_token end) {
       const StopWakeup wakeup(end);
-      if (wait_for(signals_->get(), POLLIN, Deadline::never(), wakeup) == WaitResult::kReady) stop.request_stop();
+      if (wait_for(signals_->get(), POLLIN, Deadline::never(), wakeup) != WaitResult::kReady) return;
+      signalfd_siginfo info{};
+      if (read(signals_->get(), &info, sizeof info) == sizeof info) signal_ = static_cast<int>(info.ssi_signo);
+      stop.request_stop();
     });
   }
+  /// The signal that came; 0 if none did.
+  int signal() const { return signal_; }
 
  private:
   Result<UniqueFd> signals_;
+  std::atomic<int> signal_{0};
   std::jthread thread_;
 };
 
@@ -79,7 +93,7 @@ std::string file_name_for(const Artifact& artifact, size_t number) {
 /// Saves pictures into a folder of the user's choice and tells where. What is there is not overwritten through a link.
 bool save_plots(const ExecutionResult& result, const std::string& folder) {
   if (mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) {
-    write_all(STDERR_FILENO, "llm-sandbox: " + errno_error("make the folder " + folder, errno).sentence + "\n");
+    write_all(STDERR_FILENO, "llm-sandbox: " + errno_error("cannot make the folder " + folder, errno).sentence + "\n");
     return false;
   }
   size_t number = 0;
@@ -87,7 +101,7 @@ bool save_plots(const ExecutionResult& result, const std::string& folder) {
     const std::string path = folder + "/" + file_name_for(artifact, ++number);
     const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666));
     if (!file || !write_all(file.get(), artifact.content)) {
-      write_all(STDERR_FILENO, "llm-sandbox: " + errno_error("write " + path, errno).sentence + "\n");
+      write_all(STDERR_FILENO, "llm-sandbox: " + errno_error("cannot write " + path, errno).sentence + "\n");
       return false;
     }
     write_all(STDERR_FILENO, "saved " + path + " (" + artifact.mime_type + ")\n");
@@ -117,9 +131,15 @@ int run_command(const Settings& settings, const RunOptions& options) {
     return kCouldNotRun;
   }
 
+  auto language = language_of(options, engine.languages());
+  if (!language) {
+    write_all(STDERR_FILENO, "llm-sandbox: " + language.error().text() + "\n");
+    return kCouldNotRun;
+  }
+
   ExecutionRequest request;
   request.code = std::move(*code);
-  request.language = language_of(options, engine.languages());
+  request.language = std::move(*language);
   request.libraries = options.libraries;
   request.timeout = std::chrono::milliseconds(static_cast<int64_t>(options.timeout_seconds * 1000));
 
@@ -129,6 +149,7 @@ int run_command(const Settings& settings, const RunOptions& options) {
   RequestContext context;
   context.stop = stop.get_token();
   bool printed = false;
+  int output_error = 0;
   context.on_progress = [&](const Progress& progress) {
     if (!printed) status.show(progress.message);
   };
@@ -137,16 +158,24 @@ int run_command(const Settings& settings, const RunOptions& options) {
       status.clear();
       printed = true;
       const int fd = stream == Stream::kStdout ? STDOUT_FILENO : STDERR_FILENO;
-      if (!write_all(fd, bytes)) stop.request_stop();
+      if (output_error != 0 || write_all(fd, bytes)) return;
+      output_error = errno;
+      stop.request_stop();
     };
   }
   const ExecutionResult result = engine.run(request, context);
   status.clear();
 
-  if (options.json) write_all(STDOUT_FILENO, mcp::result_text(result) + "\n");
+  engine.drain(Deadline::after(std::chrono::seconds(2)));
+  if (on_signal.signal() != 0) return 128 + on_signal.signal();
+  if (output_error == EPIPE) return 128 + SIGPIPE;
+  if (output_error != 0) {
+    write_all(STDERR_FILENO, "llm-sandbox: " + errno_error("cannot write the output", output_error).sentence + "\n");
+    return kCouldNotRun;
+  }
+  if (options.json) print(mcp::result_text(result) + "\n");
   if (!options.json) tell(result);
   const bool saved = options.plots_folder.empty() || save_plots(result, options.plots_folder);
-  engine.drain(Deadline::after(std::chrono::seconds(2)));
   if (could_not_run(result) || !saved) return kCouldNotRun;
   return result.exit_code;
 }

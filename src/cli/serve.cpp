@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <system_error>
 #include <thread>
 
 #include "cli/commands.h"
@@ -26,10 +27,14 @@ BackendFactory announced(BackendFactory factory) {
 /// The server ends within a second of being told to, whatever a call in flight still waits for (an interpreter that is
 /// looked at for the first time, say). The kernel ends the sandboxes with the process.
 void exit_at_the_latest(std::chrono::milliseconds grace) {
-  std::thread([grace] {
-    std::this_thread::sleep_for(grace);
+  try {
+    std::thread([grace] {
+      std::this_thread::sleep_for(grace);
+      _exit(0);
+    }).detach();
+  } catch (const std::system_error&) {
     _exit(0);
-  }).detach();
+  }
 }
 
 }  // namespace
@@ -37,12 +42,10 @@ void exit_at_the_latest(std::chrono::milliseconds grace) {
 int serve_command(const Settings& settings) {
   const auto workers = settings.workers();
   const auto queue = settings.queue_capacity();
-  EngineConfig config = settings.engine_config();
-  if (config.runtime && !workers) config.runtime = fail(workers.error());
-  if (config.runtime && !queue) config.runtime = fail(queue.error());
+  const EngineConfig config = settings.engine_config();
   if (!config.runtime) spdlog::error("{}", config.runtime.error().text());
 
-  Engine engine(std::move(config), settings.lookup(), announced(settings.backend_factory()));
+  Engine engine(config, settings.lookup(), announced(settings.backend_factory()));
   mcp::ServerOptions options;
   options.version = LLM_SANDBOX_VERSION;
   options.workers = workers.value_or(default_worker_count());

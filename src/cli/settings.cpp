@@ -155,12 +155,14 @@ EngineConfig Settings::engine_config() const {
   config.runtime = error_ ? Result<RuntimeConfig>(tl::unexpect, *error_) : runtime_config_from(lookup());
   if (!config.runtime) return config;
   if (auto limits = read_limits(*this, config); !limits) config.runtime = fail(limits.error());
+  if (const auto number = workers(); !number) config.runtime = fail(number.error());
+  if (const auto number = queue_capacity(); !number) config.runtime = fail(number.error());
   return config;
 }
 
 BackendFactory Settings::backend_factory() const {
   return [name = get("BACKEND")]() -> Result<std::unique_ptr<Backend>> {
-    if (!name) return make_default_backend();
+    if (!name || trim(name->text).empty()) return make_default_backend();
     return make_backend(name->text);
   };
 }

@@ -5,6 +5,9 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "base/error.h"
+#include "base/text.h"
+
 namespace llm_sandbox {
 namespace {
 
@@ -31,14 +34,6 @@ bool wants_colour(int fd) {
   return is_terminal(fd) && term != nullptr && std::string_view(term) != "dumb";
 }
 
-/// What a program printed must not steer the user's terminal from our own status line.
-std::string printable(std::string_view text) {
-  std::string result(text);
-  for (char& c : result)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  return result;
-}
-
 }  // namespace
 
 bool is_terminal(int fd) { return isatty(fd) == 1; }
@@ -56,6 +51,12 @@ bool write_all(int fd, std::string_view text) {
     text.remove_prefix(static_cast<size_t>(count));
   }
   return true;
+}
+
+void print(std::string_view text) {
+  if (write_all(STDOUT_FILENO, text)) return;
+  write_all(STDERR_FILENO, "llm-sandbox: " + errno_error("cannot write to stdout", errno).sentence + "\n");
+  std::exit(1);
 }
 
 void StatusLine::show(std::string_view text) {

@@ -17,6 +17,9 @@ bool is_terminal(int fd);
 /// Writes everything; false when the other side is gone.
 bool write_all(int fd, std::string_view text);
 
+/// Writes to stdout; ends the process with status 1 and a sentence on stderr where that fails.
+void print(std::string_view text);
+
 /// A line on stderr that the next one replaces; nothing at all where stderr is no terminal.
 class StatusLine {
  public:

@@ -249,6 +249,7 @@ Result<Language> LanguageCatalog::parse(std::string_view json_text) {
   language.aliases = fields.optional_texts("aliases");
   language.runnable = fields.flag("runnable");
   language.file_name = fields.text("file_name");
+  language.file_endings = fields.optional_texts("file_endings");
   language.run = parse_run(fields, language.runnable);
   language.environment = parse_environment(fields);
   language.runner_files = parse_runner_files(fields);

@@ -36,14 +36,14 @@ std::string_view describe(StdioTransport::Ended ended) {
 }  // namespace
 
 Result<void> serve_stdio(Engine& engine, const ServerOptions& options) {
+  Result<StdioStreams> streams = take_standard_streams();
+  if (!streams) return fail(std::move(streams.error()));
   UniqueFd signals;
   if (options.stop_fd < 0) {
     Result<UniqueFd> opened = open_stop_signals();
     if (!opened) return fail(std::move(opened.error()));
     signals = std::move(*opened);
   }
-  Result<StdioStreams> streams = take_standard_streams();
-  if (!streams) return fail(std::move(streams.error()));
 
   // The workers go first at the end, because what they run uses all the rest.
   const StdioLimits limits;

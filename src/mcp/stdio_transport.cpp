@@ -29,6 +29,11 @@ constexpr size_t kReadBytes = 64 << 10;
 constexpr size_t kKeptCapacity = 1 << 20;  ///< a buffer that grew beyond that for one line is given back
 constexpr int kFirstPrivateFd = 64;        ///< out of the way of code that counts on small numbers
 
+UniqueFd lift(int fd) {
+  const int lifted = fcntl(fd, F_DUPFD_CLOEXEC, kFirstPrivateFd);
+  return UniqueFd(lifted >= 0 ? lifted : fcntl(fd, F_DUPFD_CLOEXEC, 3));  // few descriptors allowed (RLIMIT_NOFILE)
+}
+
 UniqueFd make_event() {
   UniqueFd event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event) throw std::system_error(errno, std::generic_category(), "eventfd");
@@ -53,11 +58,12 @@ bool is_transient(int error) { return error == EINTR || error == EAGAIN || error
 }  // namespace
 
 Result<StdioStreams> take_standard_streams() {
+  if (fcntl(0, F_GETFD) < 0) return fail_errno("stdin is not open", errno);
+  if (fcntl(1, F_GETFD) < 0) return fail_errno("stdout is not open", errno);
   StdioStreams streams;
-  streams.in = UniqueFd(fcntl(0, F_DUPFD_CLOEXEC, kFirstPrivateFd));
-  if (!streams.in) return fail_errno("stdin is not open", errno);
-  streams.out = UniqueFd(fcntl(1, F_DUPFD_CLOEXEC, kFirstPrivateFd));
-  if (!streams.out) return fail_errno("stdout is not open", errno);
+  streams.in = lift(0);
+  streams.out = lift(1);
+  if (!streams.in || !streams.out) return fail_errno("move stdin and stdout to descriptors of their own", errno);
 
   const UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null) return fail_errno("open /dev/null", errno);

@@ -29,11 +29,12 @@ bool has_picture_name(std::string_view path) {
   return false;
 }
 
-/// What the program or the runner named it, safe to show.
+/// What the program or the runner named it, safe to show. The runner's number, which keeps the order, is left out.
 std::string shown_name(const Candidate& candidate) {
-  std::string name = sanitize_utf8(candidate.entry.path);
-  if (name.size() > kMaxNoteBytes) name = sanitize_utf8(name.substr(0, kMaxNoteBytes));
-  return name;
+  std::string_view name = candidate.entry.path;
+  const size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
+  if (candidate.from_runner && digits > 0 && name.substr(digits).starts_with('-')) name.remove_prefix(digits + 1);
+  return printable(name.substr(0, kMaxNoteBytes));
 }
 
 std::vector<Candidate> candidates_below(Session& session, std::string_view root, bool from_runner,
@@ -60,10 +61,10 @@ void append_runner_notes(Session& session, std::vector<std::string>& notes) {
   if (!text) return;
   size_t count = 0;
   for (const auto& line : split(*text, '\n')) {
-    const std::string note = sanitize_utf8(trim(line).substr(0, kMaxNoteBytes));
+    const std::string note = printable(trim(line).substr(0, kMaxNoteBytes));
     if (note.empty()) continue;
     if (++count > kMaxRunnerNotes) return;
-    notes.push_back(note);
+    notes.push_back("From the sandbox: " + note);
   }
 }
 

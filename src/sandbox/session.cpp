@@ -29,12 +29,7 @@ tl::unexpected<Error> session_closed() { return fail(ErrorCode::kInvalidArgument
 std::string frame_name(FrameType type) { return "frame " + std::to_string(static_cast<unsigned>(type)); }
 
 /// The agent's text in a sentence of ours: short, and without what could upset a terminal.
-std::string quoted(const std::string& text) {
-  std::string clean = sanitize_utf8(std::string_view(text).substr(0, kLongestQuote));
-  std::replace_if(
-      clean.begin(), clean.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  return clean;
-}
+std::string quoted(const std::string& text) { return printable(std::string_view(text).substr(0, kLongestQuote)); }
 
 ErrorCode code_of(int64_t error_number) {
   switch (error_number) {

@@ -1,13 +1,18 @@
 #include "sandbox/worker_pool.h"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 namespace llm_sandbox {
 
 WorkerPool::WorkerPool(size_t threads, size_t queue_capacity) : capacity_(queue_capacity) {
   threads_.reserve(threads);
-  for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  try {
+    for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {
+    if (threads_.empty()) throw;  // fewer than asked for will do
+  }
 }
 
 WorkerPool::~WorkerPool() {

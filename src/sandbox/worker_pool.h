@@ -13,6 +13,7 @@ namespace llm_sandbox {
 /// A fixed number of threads and a bounded queue before them. One execution = one worker from admission to answer.
 class WorkerPool {
  public:
+  /// Makes do with fewer threads where the system allows no more; std::system_error if it allows none.
   WorkerPool(size_t threads, size_t queue_capacity);
   /// Runs what is queued, then joins.
   ~WorkerPool();

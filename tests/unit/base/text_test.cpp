@@ -38,3 +38,13 @@ TEST_CASE("format_bytes") {
   CHECK(format_bytes(512ULL << 20) == "512 MiB");
   CHECK(format_bytes(1536) == "1.5 KiB");
 }
+
+TEST_CASE("printable leaves nothing that steers a terminal") {
+  CHECK(printable("gr\xC3\xBC\xC3\x9F \xF0\x9F\x98\x80") == "gr\xC3\xBC\xC3\x9F \xF0\x9F\x98\x80");
+  CHECK(printable("\x1b]0;x\x07\n\r\t\x7f") == "?]0;x?????");
+  CHECK(printable("\xC2\x9B"
+                  "31m\xC2\xA0") == "?31m\xC2\xA0");
+  CHECK(printable("a\xE2\x80\xAE"
+                  "b\xE2\x80\xA8\xE2\x81\xA6") == "a?b??");
+  CHECK(printable("\xFF") == "\xEF\xBF\xBD");
+}

@@ -18,7 +18,7 @@ from importlib.machinery import ModuleSpec
 
 ARTIFACTS = "/tmp/.llm-sandbox/artifacts"  # kArtifactFolder; name order is drawing order, hidden names are unfinished
 NOTES = "/tmp/.llm-sandbox/notes"  # one sentence a line
-WORKSPACE = "/sandbox/"  # image files in it are collected by the server
+WORKSPACE = os.path.realpath("/sandbox") + "/"  # image files in it are collected by the server
 
 DPI = 100
 MAX_PIXELS = 40_000_000
