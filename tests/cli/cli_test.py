@@ -28,6 +28,14 @@ class RunCommand(unittest.TestCase):
             with open(path, "w") as file:
                 file.write("console.log(6 * 7)")
             self.assertEqual(run("run", path).stdout, b"42\n")
+            for ending, output in ((".mjs", b"7\n"), (".unknown", b"")):
+                with open(path + ending, "w") as file:
+                    file.write("console.log(await 7)")
+                self.assertEqual(run("run", path + ending).stdout, output)
+
+    def test_options_may_stand_before_the_file(self):
+        done = run("run", "--library", "no-such-package", "/nonexistent.py")
+        self.assertIn(b"/nonexistent.py", done.stderr)
 
     def test_a_program_from_stdin(self):
         self.assertEqual(run("run", "-", stdin=b"print('piped')").stdout, b"piped\n")
@@ -66,8 +74,7 @@ class RunCommand(unittest.TestCase):
         self.assertEqual(process.stdout.readline(), b"up\n")
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 137)
-        self.assertIn(b"stopped on request", error)
+        self.assertEqual((process.returncode, error), (128 + signal.SIGINT, b""))
 
     def test_a_reader_that_goes_away_ends_the_program(self):
         process = subprocess.Popen([SERVER, "run", "--code", "while True: print('y' * 1000)"],
@@ -75,7 +82,15 @@ class RunCommand(unittest.TestCase):
                                    env=ENVIRONMENT)
         process.stdout.readline()
         process.stdout.close()
-        process.wait(timeout=60)
+        self.assertEqual(process.wait(timeout=60), 128 + signal.SIGPIPE)
+
+    def test_output_that_cannot_be_written_is_told(self):
+        for arguments in (["--code", "print(1)"], ["--json", "--code", "print(1)"]):
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run([SERVER, "run", *arguments], stdout=full, stderr=subprocess.PIPE, timeout=60,
+                                      env=ENVIRONMENT)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(b"No space left", done.stderr)
 
 
 class OtherCommands(unittest.TestCase):
@@ -118,6 +133,43 @@ class OtherCommands(unittest.TestCase):
             self.assertIn("SANDBOX_CPUS = 1  # SANDBOX_CPUS\n", text)
 
 
+class Scarcity(unittest.TestCase):
+    """A server that runs short of something answers every call, with an error if need be, and does not die."""
+
+    CALLS = 12
+
+    def serve(self, *limits):
+        lines = [{"jsonrpc": "2.0", "id": 0, "method": "initialize",
+                  "params": {"protocolVersion": "2025-06-18", "capabilities": {},
+                             "clientInfo": {"name": "scarcity", "version": "1"}}}]
+        lines += [{"jsonrpc": "2.0", "id": number, "method": "tools/call",
+                   "params": {"name": "execute_code", "arguments": {"code": f"print({number})"}}}
+                  for number in range(1, self.CALLS + 1)]
+        process = subprocess.Popen(["prlimit", *limits, SERVER, "serve"], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=ENVIRONMENT)
+        process.stdin.write("".join(json.dumps(line) + "\n" for line in lines).encode())
+        process.stdin.flush()
+        answers = {}
+        while len(answers) < len(lines):
+            line = process.stdout.readline()
+            self.assertTrue(line, f"{limits}: the server ended with {process.wait()} after {sorted(answers)}")
+            answer = json.loads(line)
+            answers[answer["id"]] = answer
+        process.stdin.close()
+        self.assertEqual(process.wait(timeout=30), 0, limits)
+        process.stdout.close()
+        return answers
+
+    def test_descriptors(self):
+        for number in (32, 48, 64, 80, 100, 128):
+            for answer in self.serve(f"--nofile={number}:{number}").values():
+                text = json.dumps(answer)
+                self.assertNotIn("Permission denied", text)  # as when a child got the wrong descriptor for a program
+        outputs = [answer["result"]["structuredContent"]["stdout"]
+                   for number, answer in self.serve("--nofile=1024:4096").items() if number > 0]
+        self.assertEqual(sorted(outputs), sorted(f"{number}\n" for number in range(1, self.CALLS + 1)))
+
+
 class Refusals(unittest.TestCase):
     """Nothing ever runs without a sandbox; each refusal says what to do."""
 
@@ -137,6 +189,9 @@ class Refusals(unittest.TestCase):
         self.assertEqual(done.returncode, 125)
         self.assertIn(b"apt", done.stderr)
 
+    def test_an_empty_name_is_no_name(self):
+        self.assertEqual(run("run", "--code", "print('ran')", environment={"BACKEND": " "}).stdout, b"ran\n")
+
     def test_no_user_namespaces(self):
         done = subprocess.run(
             ["unshare", "--user", "--map-user=1000", "--keep-caps", "sh", "-c",
@@ -154,6 +209,7 @@ class Refusals(unittest.TestCase):
         self.assertIn("SANDBOX_PRIVILEGED", self.refusal({"SANDBOX_PRIVILEGED": "true"}))
         self.assertIn("SANDBOX_NETWORK_MODE", self.refusal({"SANDBOX_NETWORK_MODE": "bridge"}))
         self.assertIn("SANDBOX_SECURITY_OPT", self.refusal({"SANDBOX_SECURITY_OPT": "seccomp=unconfined"}))
+        self.assertIn("LLM_SANDBOX_WORKERS", self.refusal({"LLM_SANDBOX_WORKERS": "0"}))
         self.assertIn("nonexistent.json", self.refusal({}, "--config", "/nonexistent.json"))
 
     def test_the_hardened_set_of_the_reference_runs(self):

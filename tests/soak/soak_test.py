@@ -18,6 +18,7 @@ from stdio_client import StdioClient, server_path, text_of  # noqa: E402
 CALLS = 1000
 WARM_UP_CALLS = 100
 IN_FLIGHT = 4
+AGENT = "/llm-sandbox/llm-sandbox-agent"
 ALLOWED_GROWTH_KB = 8 * 1024
 
 # A family of three: the first process and two children, one of them in a session of its own. Each carries the marker in
@@ -116,6 +117,34 @@ class KilledServer(unittest.TestCase):
             next_server.initialize()
             self.assertEqual(text_of(next_server.run_python("print(1)"))["stdout"], "1\n")
         self.assertEqual(facts.cgroups(client.process.pid), set())
+
+
+    def test_takes_them_with_it_even_while_they_start(self):
+        # Launcher, bwrap and agent all have the agent's path in their command lines.
+        before = facts.processes_with(AGENT)
+        code = "import time; time.sleep(600)"
+        for number in range(40):
+            client = StdioClient([server_path(), "serve"])
+            self.addCleanup(client.close)
+            client.send("tools/call", {"name": "execute_code", "arguments": {"code": code}})
+            time.sleep(number * 0.002)  # the moment at which it is killed is what varies here
+            client.process.kill()
+            client.process.wait()
+        self.assertTrue(until(lambda: facts.processes_with(AGENT) <= before, 5),
+                        f"left behind: {facts.processes_with(AGENT) - before}")
+
+    def test_a_cancelled_start_leaves_nothing(self):
+        before = facts.processes_with(AGENT)
+        with StdioClient([server_path(), "serve"]) as client:
+            client.initialize()
+            self.assertEqual(text_of(client.run_python("print(1)"))["stdout"], "1\n")
+            for number in range(60):
+                call = client.send("tools/call", {"name": "execute_code", "arguments": {"code": "print(1)"}})
+                time.sleep(number * 0.0005)
+                client.notify("notifications/cancelled", {"requestId": call})
+            self.assertTrue(until(lambda: facts.processes_with(AGENT) <= before, 5),
+                            f"left behind: {facts.processes_with(AGENT) - before}")
+            self.assertEqual(text_of(client.run_python("print(2)"))["stdout"], "2\n")
 
 
 class EndedServer(unittest.TestCase):
