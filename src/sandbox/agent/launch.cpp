@@ -42,8 +42,10 @@ bool lower_limit(__rlimit_resource resource, uint64_t value) {
   return setrlimit(resource, &limit) == 0;
 }
 
+/// Cores: 1 and not 0, which would let the kernel feed a core_pattern that is a pipe on the host (coredump.c); a file
+/// that small it never begins.
 bool lower_limits(const ExecMessage& limits) {
-  return lower_limit(RLIMIT_CORE, 0) && (limits.file_bytes == 0 || lower_limit(RLIMIT_FSIZE, limits.file_bytes)) &&
+  return lower_limit(RLIMIT_CORE, 1) && (limits.file_bytes == 0 || lower_limit(RLIMIT_FSIZE, limits.file_bytes)) &&
          (limits.open_files == 0 || lower_limit(RLIMIT_NOFILE, limits.open_files)) &&
          (limits.processes == 0 || lower_limit(RLIMIT_NPROC, limits.processes)) &&
          (limits.memory_bytes == 0 || lower_limit(RLIMIT_DATA, limits.memory_bytes));

@@ -1,4 +1,5 @@
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -20,6 +21,13 @@ void in_each_place(const std::function<void(Session&)>& body) {
     // Whatever happened before, the agent is fit for the next program.
     CHECK(run(session, shell("echo still here")).out == "still here\n");
   }
+}
+
+/// Soft and hard limit of the core files of a program: 1, unless we may not have that much ourselves.
+std::string core_limit() {
+  rlimit ours{};
+  getrlimit(RLIMIT_CORE, &ours);
+  return ours.rlim_max == 0 ? "0 0" : "1 1";
 }
 
 /// A command line argument that nothing else on this machine has: "sleep" takes it for about a day.
@@ -71,10 +79,11 @@ TEST_CASE("the environment is exactly the one given, and no descriptor, blocked 
 TEST_CASE("a program runs in a session of its own, in its folder, and is the first to go when memory runs out") {
   TemporaryFolder folder;
   in_each_place([&](Session& session) {
-    const Ran ran = run(session, shell("pwd; [ $(cut -d' ' -f6 /proc/$$/stat) = $$ ] && echo own session\n"
-                                       "cat /proc/$$/oom_score_adj; ulimit -c; umask",
-                                       folder.path()));
-    CHECK(ran.out == folder.path() + "\nown session\n1000\n0\n0022\n");
+    const Ran ran =
+        run(session, shell("pwd; [ $(cut -d' ' -f6 /proc/$$/stat) = $$ ] && echo own session\n"
+                           "cat /proc/$$/oom_score_adj; awk '/^Max core/ { print $5, $6 }' /proc/self/limits; umask",
+                           folder.path()));
+    CHECK(ran.out == folder.path() + "\nown session\n1000\n" + core_limit() + "\n0022\n");
   });
 }
 
