@@ -97,6 +97,10 @@ void judge_outcome(const ExitedMessage& exited, const LimitEvents& events, const
                       ". Print less, or write to a file.");
     case EndCause::kMemoryLimit:
       return stop(result, Reason::kMemoryLimit, kKilledExitCode, memory_note(limits));
+    case EndCause::kDiskLimit:
+      return stop(result, Reason::kDiskLimit, kKilledExitCode,
+                  "The program was stopped because it made more than " + std::to_string(kMostFiles) +
+                      " files and folders. Make fewer, or remove those that are no longer needed.");
     case EndCause::kKilled:
       return stop(result, Reason::kCancelled, kKilledExitCode, "The program was stopped on request.");
     case EndCause::kExited:

@@ -29,6 +29,17 @@ TEST_CASE("ordinary use of memory is not hindered") {
   CHECK(python("block = bytearray(256 << 20)\nprint(len(block))").stdout_bytes == "268435456\n");
 }
 
+TEST_CASE("a hundred threads find room") {
+  const auto result = python(
+      "import threading\n"
+      "done = threading.Event()\n"
+      "threads = [threading.Thread(target=done.wait) for _ in range(100)]\n"
+      "for thread in threads: thread.start()\n"
+      "done.set()\n"
+      "print(len(threads))");
+  CHECK(result.stdout_bytes == "100\n");
+}
+
 TEST_CASE("too many processes are named") {
   const auto result = python(
       "import subprocess\n"

@@ -129,6 +129,8 @@ void sweep(CgroupFiles& files, const std::string& below) {
 
 // ---- limits ----
 
+constexpr uint64_t kMostTcpBytes = uint64_t{64} << 20;
+
 struct Setting {
   std::string file;
   std::string value;
@@ -145,9 +147,12 @@ std::vector<Setting> settings_for(Controller controller, bool v2, const CgroupLi
     case Controller::kMemory:
       // memory.oom.group stays 0: the agent has to survive to tell why the program ended.
       if (v2) return {{"memory.max", memory}, {"memory.swap.max", "0", false}};
-      return {{"memory.limit_in_bytes", memory},
-              {"memory.memsw.limit_in_bytes", memory, false},
-              {"memory.swappiness", "0", false}};
+      return {
+          {"memory.limit_in_bytes", memory},
+          {"memory.memsw.limit_in_bytes", memory, false},
+          {"memory.swappiness", "0", false},
+          // v1 does not charge the buffers of TCP to the limit above.
+          {"memory.kmem.tcp.limit_in_bytes", std::to_string(std::min(limits.memory_bytes / 4, kMostTcpBytes)), false}};
     case Controller::kPids:
       return {{"pids.max", std::to_string(limits.processes)}};
     case Controller::kCpu:

@@ -131,7 +131,7 @@ bool can_walk_to(const fs::path& path, Viewer viewer) {
 
 HostLayout HostLayout::look(const std::string& root) {
   HostLayout layout;
-  for (const auto& path : existing(root, {"/usr", "/bin", "/sbin", "/lib*"})) {
+  for (const auto& path : existing(root, {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"})) {
     std::error_code error;
     const fs::path target = fs::read_symlink(root + path, error);
     const fs::path inside = ("/" / target).lexically_normal();

@@ -58,8 +58,13 @@ void join_cgroup(const char* join_file) {
 /// Only lowered, which anybody may: no core files, no real-time or raised priority, whatever the server itself has.
 void limit_resources() {
   const rlimit none{0, 0};
-  for (const auto resource : {RLIMIT_CORE, RLIMIT_RTPRIO, RLIMIT_NICE})
+  for (const auto resource : {RLIMIT_RTPRIO, RLIMIT_NICE})
     if (setrlimit(resource, &none) != 0) give_up("Cannot lower the resource limits", "of the sandbox");
+  // A core_pattern that is a pipe is fed whatever the limit, 0 included, unless it is exactly 1; no file is that small
+  // either. Where the hard limit is 0 already, only 0 is left.
+  const rlimit one{1, 1};
+  if (setrlimit(RLIMIT_CORE, &one) != 0 && setrlimit(RLIMIT_CORE, &none) != 0)
+    give_up("Cannot lower the core limit", "of the sandbox");
 }
 
 void become(unsigned id, const char* text) {

@@ -31,9 +31,18 @@ struct Condition {
   std::vector<MaskedValue> any_of;
 };
 
+/// Numbers that all architectures share begin here (syscalls(2); alpha and MIPS, which add an offset, are not built
+/// for).
+constexpr int kFirstSharedNumber = 424;
+
+struct Call {
+  std::string name;
+  std::optional<int> number;  ///< for a libseccomp that does not know the name
+};
+
 /// Conditions of one list entry; none: always.
 struct Rule {
-  std::vector<std::string> calls;
+  std::vector<Call> calls;
   int error_number = EPERM;
   std::optional<Condition> when;
 };
@@ -77,16 +86,26 @@ Condition condition_of(const json& when) {
   return condition;
 }
 
+Call call_of(const json& entry) {
+  if (entry.is_string()) return {entry.get<std::string>(), std::nullopt};
+  Call call{entry.at("name").get<std::string>(), entry.at("number").get<int>()};
+  if (*call.number < kFirstSharedNumber)
+    throw BadList{"the number of '" + call.name + "' is not the same on all architectures; only those from " +
+                  std::to_string(kFirstSharedNumber) + " on are"};
+  return call;
+}
+
 int error_number_of(const std::string& action) {
   if (action == "EPERM") return EPERM;
   if (action == "ENOSYS") return ENOSYS;
   if (action == "EAFNOSUPPORT") return EAFNOSUPPORT;
-  throw BadList{"unknown action '" + action + "' (EPERM, ENOSYS, EAFNOSUPPORT)"};
+  if (action == "EPROTONOSUPPORT") return EPROTONOSUPPORT;
+  throw BadList{"unknown action '" + action + "' (EPERM, ENOSYS, EAFNOSUPPORT, EPROTONOSUPPORT)"};
 }
 
 Rule rule_of(const json& entry) {
   Rule rule;
-  rule.calls = entry.at("calls").get<std::vector<std::string>>();
+  for (const auto& call : entry.at("calls")) rule.calls.push_back(call_of(call));
   rule.error_number = error_number_of(entry.at("action").get<std::string>());
   if (entry.contains("when")) rule.when = condition_of(entry["when"]);
   return rule;
@@ -110,10 +129,12 @@ Context make_context() {
   return context;
 }
 
-/// False when this architecture or this libseccomp has no such call.
-bool add_rule(scmp_filter_ctx context, const std::string& name, const Rule& rule) {
-  const int number = seccomp_syscall_resolve_name(name.c_str());
-  if (number == __NR_SCMP_ERROR) return false;
+/// False when this libseccomp does not know the call, and the list has no number for it.
+bool add_rule(scmp_filter_ctx context, const Call& call, const Rule& rule) {
+  const std::string& name = call.name;
+  int number = seccomp_syscall_resolve_name(name.c_str());
+  if (number == __NR_SCMP_ERROR && !call.number) return false;
+  if (number == __NR_SCMP_ERROR) number = *call.number;
   if (number < 0) return true;  // exists on other architectures only, whose calls are refused as a whole
   const uint32_t action = SCMP_ACT_ERRNO(static_cast<uint32_t>(rule.error_number));
   if (!rule.when) {
@@ -137,18 +158,26 @@ std::string export_program(scmp_filter_ctx context) {
   return program;
 }
 
-SeccompFilter build(const json& list) {
+bool applies(const json& group, MemoryGuard guard) {
+  if (!group.contains("only")) return true;
+  if (group["only"] != "without-memory-group")
+    throw BadList{"\"only\" is " + group["only"].dump() + ", and \"without-memory-group\" is all that it may be"};
+  return guard == MemoryGuard::kWatch;
+}
+
+SeccompFilter build(const json& list, MemoryGuard guard) {
   SeccompFilter filter;
   std::set<std::string> restricted;
   const Context context = make_context();
   for (const auto& group : list.at("groups")) {
+    if (!applies(group, guard)) continue;
     for (const auto& entry : group.at("rules")) {
       const Rule rule = rule_of(entry);
-      for (const auto& name : rule.calls) {
-        if (add_rule(context.get(), name, rule))
-          restricted.insert(name);
+      for (const auto& call : rule.calls) {
+        if (add_rule(context.get(), call, rule))
+          restricted.insert(call.name);
         else
-          filter.unknown_names.push_back(name);
+          filter.unknown_names.push_back(call.name);
       }
     }
   }
@@ -177,10 +206,10 @@ std::vector<MaskedValue> everything_but(const std::vector<uint32_t>& excepted) {
   return blocks;
 }
 
-Result<SeccompFilter> build_seccomp_filter(std::string_view json_text) {
+Result<SeccompFilter> build_seccomp_filter(std::string_view json_text, MemoryGuard guard) {
   const std::string what = "The list of refused system calls cannot be used: ";
   try {
-    return build(json::parse(json_text));
+    return build(json::parse(json_text), guard);
   } catch (const BadList& bad) {
     return fail(ErrorCode::kInvalidArgument, what + bad.what + ".");
   } catch (const json::exception& bad) {

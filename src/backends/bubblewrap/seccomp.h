@@ -25,12 +25,18 @@ std::vector<MaskedValue> everything_but(const std::vector<uint32_t>& excepted);
 struct SeccompFilter {
   std::string program;                     ///< bytes of the BPF program
   size_t system_calls = 0;                 ///< how many system calls it restricts
-  std::vector<std::string> unknown_names;  ///< in the list, but not known to the libseccomp in use; they stay allowed
+  std::vector<std::string> unknown_names;  ///< neither known to this libseccomp nor listed with a number; allowed
+};
+
+/// What limits the memory of the sandbox. Groups of the list may apply to the second case only.
+enum class MemoryGuard {
+  kControlGroup,
+  kWatch,  ///< rlimits and the agent's watch, which see less
 };
 
 /// Builds the filter that a deny list (the form of config/seccomp/default.json) describes. What is not listed is
 /// allowed; calls of foreign architectures, x32 included, get ENOSYS. kInvalidArgument names the bad place of the list.
-Result<SeccompFilter> build_seccomp_filter(std::string_view json_text);
+Result<SeccompFilter> build_seccomp_filter(std::string_view json_text, MemoryGuard guard = MemoryGuard::kControlGroup);
 
 /// config/seccomp/default.json, embedded.
 std::string_view default_seccomp_list();

@@ -19,6 +19,7 @@ namespace llm_sandbox::agent {
 namespace {
 
 constexpr int kPipeBytes = 1 << 20;
+constexpr uint64_t kLeastStackBytes = 1 << 20;
 
 /// All that the child needs, made ready before it is born: it shares our memory until execve and may not allocate.
 struct ChildPlan {
@@ -42,11 +43,24 @@ bool lower_limit(__rlimit_resource resource, uint64_t value) {
   return setrlimit(resource, &limit) == 0;
 }
 
+/// A thread's stack, as large as this limit, counts as memory (RLIMIT_DATA) from the start: with the usual 8 MiB, half
+/// of the threads that are allowed would not fit. Only the soft limit: a program that needs more may take it.
+bool fit_thread_stacks(const ExecMessage& limits) {
+  if (limits.memory_bytes == 0 || limits.processes == 0) return true;
+  rlimit stack{};
+  if (getrlimit(RLIMIT_STACK, &stack) != 0) return false;
+  const uint64_t fitting = std::max(kLeastStackBytes, limits.memory_bytes / 2 / limits.processes);
+  stack.rlim_cur = std::min<rlim_t>(stack.rlim_cur, fitting);
+  return setrlimit(RLIMIT_STACK, &stack) == 0;
+}
+
+/// Cores: 1 and not 0, which would let the kernel feed a core_pattern that is a pipe on the host (coredump.c); a file
+/// that small it never begins.
 bool lower_limits(const ExecMessage& limits) {
-  return lower_limit(RLIMIT_CORE, 0) && (limits.file_bytes == 0 || lower_limit(RLIMIT_FSIZE, limits.file_bytes)) &&
+  return lower_limit(RLIMIT_CORE, 1) && (limits.file_bytes == 0 || lower_limit(RLIMIT_FSIZE, limits.file_bytes)) &&
          (limits.open_files == 0 || lower_limit(RLIMIT_NOFILE, limits.open_files)) &&
          (limits.processes == 0 || lower_limit(RLIMIT_NPROC, limits.processes)) &&
-         (limits.memory_bytes == 0 || lower_limit(RLIMIT_DATA, limits.memory_bytes));
+         (limits.memory_bytes == 0 || lower_limit(RLIMIT_DATA, limits.memory_bytes)) && fit_thread_stacks(limits);
 }
 
 /// Tries each candidate as execvp(3) does, without its fallback to a shell. Comes back only with an errno.

@@ -44,7 +44,7 @@ void each_field(Is<ExecMessage> auto& message, auto&& field) {
 void each_field(Is<StartedMessage> auto& message, auto&& field) { field("pid", message.pid); }
 
 void each_field(Is<ExitedMessage> auto& message, auto&& field) {
-  field("cause", message.cause, Range{static_cast<uint64_t>(EndCause::kKilled)});
+  field("cause", message.cause, Range{static_cast<uint64_t>(EndCause::kDiskLimit)});
   field("exit_code", message.exit_code, kExitCodes);
   field("signal", message.signal, kSignals);
   field("wall_us", message.wall_us);

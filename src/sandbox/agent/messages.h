@@ -37,7 +37,18 @@ struct StartedMessage {
 };
 
 /// Why the agent thinks that the program ended.
-enum class EndCause : uint8_t { kExited = 0, kTimeout = 1, kOutputLimit = 2, kMemoryLimit = 3, kKilled = 4 };
+enum class EndCause : uint8_t {
+  kExited = 0,
+  kTimeout = 1,
+  kOutputLimit = 2,
+  kMemoryLimit = 3,
+  kKilled = 4,
+  kDiskLimit = 5,  ///< more than kMostFiles
+};
+
+/// Files, folders and links that a tmpfs of a sandbox may hold where only the agent watches memory
+/// (ExecMessage.memory_bytes): each, though empty, costs the kernel about 1 KiB.
+constexpr uint64_t kMostFiles = 200'000;
 
 struct ExitedMessage {
   EndCause cause = EndCause::kExited;

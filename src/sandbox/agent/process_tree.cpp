@@ -23,9 +23,11 @@ namespace {
 
 constexpr int kMostScans = 8;  ///< for new descendants in one round of killing
 
+std::string folder_of(pid_t pid) { return "/proc/" + std::to_string(pid); }
+
 /// The beginning of a small file of /proc; empty if the process is gone.
-std::string_view read_proc(pid_t pid, const char* name, std::array<char, 4096>& buffer) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/" + name;
+std::string_view read_proc(const std::string& folder, const char* name, std::array<char, 4096>& buffer) {
+  const std::string path = folder + "/" + name;
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return {};
   const ssize_t count = read(file.get(), buffer.data(), buffer.size());
@@ -46,18 +48,21 @@ uint64_t field_of(std::string_view text, std::string_view name) {
   return at == std::string_view::npos ? 0 : leading_number<uint64_t>(text.substr(at + name.size())).value_or(0);
 }
 
-std::vector<pid_t> all_processes() {
-  std::vector<pid_t> pids;
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/proc"), closedir);
-  if (!folder) return pids;
+/// Of the processes in /proc or the threads in a "task" folder.
+std::vector<pid_t> ids_in(const std::string& path) {
+  std::vector<pid_t> ids;
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), closedir);
+  if (!folder) return ids;
   while (const dirent* entry = readdir(folder.get()))
-    if (const auto pid = leading_number<pid_t>(entry->d_name)) pids.push_back(*pid);
-  return pids;
+    if (const auto id = leading_number<pid_t>(entry->d_name)) ids.push_back(*id);
+  return ids;
 }
+
+std::vector<pid_t> all_processes() { return ids_in("/proc"); }
 
 std::optional<pid_t> parent_of(pid_t pid) {
   std::array<char, 4096> buffer;
-  const std::string_view stat = read_proc(pid, "stat", buffer);
+  const std::string_view stat = read_proc(folder_of(pid), "stat", buffer);
   const size_t name_end = stat.rfind(')');  // the name before it may hold anything
   if (name_end == std::string_view::npos || stat.size() < name_end + 5) return std::nullopt;
   return leading_number<pid_t>(stat.substr(name_end + 4));  // ") S PPID"
@@ -104,6 +109,25 @@ void kill_descendants() {
   for (const pid_t pid : stopped) kill(pid, SIGKILL);
 }
 
+bool tells_memory(std::string_view status) { return status.find("\nRssAnon:") != std::string_view::npos; }
+
+/// Page tables count as well: they grow with pages that are touched but shared, and so are nobody's anonymous memory.
+uint64_t held_bytes(std::string_view status) {
+  return (field_of(status, "\nRssAnon:") + field_of(status, "\nRssShmem:") + field_of(status, "\nVmPTE:")) << 10;
+}
+
+/// The folder of a thread that still has the process' memory: a main thread that has ended before the others shows
+/// none.
+std::string folder_with_memory(pid_t pid, std::array<char, 4096>& buffer) {
+  const std::string process = folder_of(pid);
+  if (tells_memory(read_proc(process, "status", buffer))) return process;
+  for (const pid_t id : ids_in(process + "/task")) {
+    std::string thread = process + "/task/" + std::to_string(id);
+    if (tells_memory(read_proc(thread, "status", buffer))) return thread;
+  }
+  return process;
+}
+
 uint64_t microseconds(const timeval& time) {
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000 + static_cast<uint64_t>(time.tv_usec);
 }
@@ -137,9 +161,8 @@ TreeUse ProcessTree::measure(uint64_t enough_bytes) const {
   const auto members = tree_members();
   TreeUse use;
   for (const pid_t pid : members) {
-    const std::string_view status = read_proc(pid, "status", buffer);
-    use.memory_bytes += (field_of(status, "\nRssAnon:") + field_of(status, "\nRssShmem:")) << 10;
-    use.tasks += field_of(status, "\nThreads:");
+    use.tasks += field_of(read_proc(folder_of(pid), "status", buffer), "\nThreads:");
+    use.memory_bytes += held_bytes(read_proc(folder_with_memory(pid, buffer), "status", buffer));
   }
   if (enough_bytes == 0 || use.memory_bytes <= enough_bytes) return use;
 
@@ -147,13 +170,14 @@ TreeUse ProcessTree::measure(uint64_t enough_bytes) const {
   // once.
   uint64_t precise = 0;
   for (const pid_t pid : members) {
-    const std::string_view rollup = read_proc(pid, "smaps_rollup", buffer);
-    if (rollup.find("\nPss_Anon:") == std::string_view::npos) {
-      const std::string_view status = read_proc(pid, "status", buffer);
-      precise += (field_of(status, "\nRssAnon:") + field_of(status, "\nRssShmem:")) << 10;
-    } else {
-      precise += (field_of(rollup, "\nPss_Anon:") + field_of(rollup, "\nPss_Shmem:")) << 10;
-    }
+    const std::string folder = folder_with_memory(pid, buffer);
+    const std::string_view status = read_proc(folder, "status", buffer);
+    const uint64_t page_tables = field_of(status, "\nVmPTE:") << 10;
+    const uint64_t resident = held_bytes(status);
+    const std::string_view rollup = read_proc(folder, "smaps_rollup", buffer);
+    const bool proportional = rollup.find("\nPss_Anon:") != std::string_view::npos;
+    precise += proportional ? page_tables + ((field_of(rollup, "\nPss_Anon:") + field_of(rollup, "\nPss_Shmem:")) << 10)
+                            : resident;
   }
   use.memory_bytes = std::min(use.memory_bytes, precise);
   return use;

@@ -9,7 +9,7 @@ namespace llm_sandbox::agent {
 
 /// What the processes of a tree hold at one moment.
 struct TreeUse {
-  uint64_t memory_bytes = 0;  ///< anonymous and shared memory that is resident
+  uint64_t memory_bytes = 0;  ///< anonymous and shared memory that is resident, and page tables
   uint64_t tasks = 0;         ///< threads, and what is dead but not yet reaped
 };
 

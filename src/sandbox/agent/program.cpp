@@ -1,7 +1,9 @@
 #include "sandbox/agent/program.h"
 
+#include <linux/magic.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,6 +29,17 @@ bool is_full(int folder) {
   struct statvfs info {};
   if (fstatvfs(folder, &info) != 0) return false;
   return (info.f_blocks > 0 && info.f_bavail == 0) || (info.f_files > 0 && info.f_favail == 0);
+}
+
+bool holds_too_many_files(const struct statfs& info) {
+  return info.f_type == TMPFS_MAGIC && info.f_files - info.f_ffree > kMostFiles;
+}
+
+/// In one of the places where a program may write: its folder and /tmp, which are one file system, and /dev/shm.
+bool made_too_many_files(int folder) {
+  struct statfs info {};
+  if (fstatfs(folder, &info) == 0 && holds_too_many_files(info)) return true;
+  return statfs("/dev/shm", &info) == 0 && holds_too_many_files(info);
 }
 
 }  // namespace
@@ -110,7 +123,9 @@ void Program::watch() {
   const TreeUse use = tree_.measure(limits_.memory_bytes);
   // The agent is a process of the same user and counts as well (RLIMIT_NPROC).
   if (limits_.processes != 0 && use.tasks + 1 >= limits_.processes) process_limit_seen_ = true;
-  if (limits_.memory_bytes != 0 && use.memory_bytes > limits_.memory_bytes) stop(EndCause::kMemoryLimit);
+  if (limits_.memory_bytes == 0) return;
+  if (use.memory_bytes > limits_.memory_bytes) return stop(EndCause::kMemoryLimit);
+  if (made_too_many_files(folder_.get())) stop(EndCause::kDiskLimit);
 }
 
 /// At the moment of the end, before anything of it is cleared away.

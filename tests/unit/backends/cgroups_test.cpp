@@ -178,6 +178,10 @@ TEST_CASE("v1: real groups hold a real process, and a sweep ends what a dead ser
     return std::string();
   };
   CHECK(content(in_group("memory") + "/memory.limit_in_bytes") == "67108864\n");
+  if (const std::string tcp = in_group("memory") + "/memory.kmem.tcp.limit_in_bytes"; fs::exists(tcp))
+    CHECK(content(tcp) == "16777216\n");
+  else
+    MESSAGE("skipped: a kernel that counts the buffers of TCP in cgroup v1");
   CHECK(content(in_group("pids") + "/pids.max") == "20\n");
   CHECK(content(in_group("cpu") + "/cpu.cfs_quota_us") == "50000\n");
 

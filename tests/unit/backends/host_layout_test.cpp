@@ -61,6 +61,17 @@ TEST_CASE("on a host with folders of their own, and links that lead elsewhere, t
   CHECK_FALSE(contains(arguments, "/lib32"));  // leads nowhere
 }
 
+TEST_CASE("a folder whose name only begins like a system folder's is not shown") {
+  const TempFolder root;
+  for (const auto* const path : {"/usr", "/lib", "/lib32", "/lib64", "/libx32", "/library", "/lib-private"})
+    root.folder(path);
+  const auto arguments = arguments_for(HostLayout::look(root.path()));
+  for (const std::string path : {"/lib", "/lib32", "/lib64", "/libx32"})
+    CHECK(contains(arguments, "--ro-bind " + path + " " + path + " "));
+  CHECK_FALSE(contains(arguments, "/library"));
+  CHECK_FALSE(contains(arguments, "/lib-private"));
+}
+
 TEST_CASE("of /etc only what is listed and exists is shown") {
   const TempFolder root;
   for (const auto* const path : {"/etc/shadow", "/etc/passwd", "/etc/ssh/ssh_host_rsa_key", "/etc/ssl/private/key",

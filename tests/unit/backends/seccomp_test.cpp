@@ -98,6 +98,10 @@ TEST_CASE("a bad list is refused with the place that is bad") {
   CHECK(error_of("not json").find("parse error") != std::string::npos);
   CHECK(error_of("{}").find("groups") != std::string::npos);
   CHECK(error_of(list(R"({"calls":["mount"],"action":"KILL"})")).find("'KILL'") != std::string::npos);
+  CHECK(error_of(list(R"({"calls":[{"name":"new","number":423}],"action":"EPERM"})")).find("'new'") !=
+        std::string::npos);
+  CHECK(error_of(list(R"({"calls":[{"name":"new"}],"action":"EPERM"})")).find("number") != std::string::npos);
+  CHECK(error_of(R"({"groups":[{"only":"sometimes","rules":[]}]})").find("sometimes") != std::string::npos);
   CHECK(error_of(list(R"({"calls":["mount"]})")).find("action") != std::string::npos);
   CHECK(error_of(list(R"({"calls":["clone"],"action":"EPERM","when":{"argument":6,"one_of":[1]}})")).find("0 to 5") !=
         std::string::npos);
@@ -111,6 +115,24 @@ TEST_CASE("a name that this libseccomp does not know is reported and does no har
   REQUIRE(filter);
   CHECK(filter->unknown_names == std::vector<std::string>{"no_such_call"});
   CHECK(filter->system_calls == 1);
+}
+
+TEST_CASE("a call without a name that this libseccomp knows is refused by its number") {
+  const auto filter = build_seccomp_filter(
+      R"({"groups":[{"rules":[{"calls":[{"name":"no_such_call","number":1000}],"action":"EPERM"}]}]})");
+  REQUIRE(filter);
+  CHECK(filter->unknown_names.empty());
+  CHECK(filter->system_calls == 1);
+  CHECK(build_seccomp_filter(default_seccomp_list())->unknown_names.empty());
+}
+
+TEST_CASE("calls that make memory without mapping it are restricted only where the watch has to see all") {
+  const auto with = build_seccomp_filter(default_seccomp_list(), MemoryGuard::kControlGroup);
+  const auto without = build_seccomp_filter(default_seccomp_list(), MemoryGuard::kWatch);
+  REQUIRE(with);
+  REQUIRE(without);
+  CHECK(without->system_calls == with->system_calls + 4);
+  CHECK(without->unknown_names.empty());
 }
 
 TEST_CASE("in a sandbox the refused system calls fail as the list says") {
@@ -129,6 +151,9 @@ TEST_CASE("in a sandbox the refused system calls fail as the list says") {
   refused("fsmount", SYS_fsmount);
   refused("fspick", SYS_fspick);
   refused("mount_setattr", 442);
+  refused("statmount", 457);
+  refused("listmount", 458);
+  refused("open_tree_attr", 467);
   refused("setns", SYS_setns);
   refused("ptrace", SYS_ptrace);
   refused("process_vm_readv", SYS_process_vm_readv);
@@ -206,11 +231,24 @@ TEST_CASE("in a sandbox only ordinary socket families exist, also behind dirty u
   check_calls(calls);
 }
 
+TEST_CASE("in a sandbox there is no MPTCP, also behind dirty upper halves") {
+  std::vector<Call> calls;
+  for (const int family : {2, 10})
+    for (const char* const upper : {"0", "1 << 32", "0xffffffff << 32"}) {
+      const std::string begin = number(SYS_socket) + ", " + std::to_string(family) + ", 1, ";
+      calls.push_back({"mptcp", begin + "262 | " + upper, EPROTONOSUPPORT});
+      calls.push_back({"tcp", begin + "6 | " + upper, 0});
+    }
+  check_calls(calls);
+}
+
 TEST_CASE("in a sandbox nothing types into a terminal and no randomisation is turned off") {
   check_calls({
       {"TIOCSTI", number(SYS_ioctl) + ", 0, 0x5412, 0", EPERM},
       {"TIOCSTI_high", number(SYS_ioctl) + ", 0, 0x5412 | 1 << 32, 0", EPERM},
       {"TIOCLINUX", number(SYS_ioctl) + ", 0, 0x541c, 0", EPERM},
+      {"TIOCSETD", number(SYS_ioctl) + ", 0, 0x5423, 0", EPERM},
+      {"TIOCSETD_high", number(SYS_ioctl) + ", 0, 0x5423 | 1 << 32, 0", EPERM},
       {"TCGETS", number(SYS_ioctl) + ", 0, 0x5401, 0", ENOTTY},
       {"query", number(SYS_personality) + ", 0xffffffff", 0},
       {"default", number(SYS_personality) + ", 0", 0},

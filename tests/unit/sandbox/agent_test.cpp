@@ -1,5 +1,7 @@
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 
@@ -20,6 +22,13 @@ void in_each_place(const std::function<void(Session&)>& body) {
     // Whatever happened before, the agent is fit for the next program.
     CHECK(run(session, shell("echo still here")).out == "still here\n");
   }
+}
+
+/// Soft and hard limit of the core files of a program: 1, unless we may not have that much ourselves.
+std::string core_limit() {
+  rlimit ours{};
+  getrlimit(RLIMIT_CORE, &ours);
+  return ours.rlim_max == 0 ? "0 0" : "1 1";
 }
 
 /// A command line argument that nothing else on this machine has: "sleep" takes it for about a day.
@@ -71,10 +80,11 @@ TEST_CASE("the environment is exactly the one given, and no descriptor, blocked 
 TEST_CASE("a program runs in a session of its own, in its folder, and is the first to go when memory runs out") {
   TemporaryFolder folder;
   in_each_place([&](Session& session) {
-    const Ran ran = run(session, shell("pwd; [ $(cut -d' ' -f6 /proc/$$/stat) = $$ ] && echo own session\n"
-                                       "cat /proc/$$/oom_score_adj; ulimit -c; umask",
-                                       folder.path()));
-    CHECK(ran.out == folder.path() + "\nown session\n1000\n0\n0022\n");
+    const Ran ran =
+        run(session, shell("pwd; [ $(cut -d' ' -f6 /proc/$$/stat) = $$ ] && echo own session\n"
+                           "cat /proc/$$/oom_score_adj; awk '/^Max core/ { print $5, $6 }' /proc/self/limits; umask",
+                           folder.path()));
+    CHECK(ran.out == folder.path() + "\nown session\n1000\n" + core_limit() + "\n0022\n");
   });
 }
 
@@ -242,6 +252,84 @@ TEST_CASE("memory of all processes together is watched") {
     const bool held = single.end->cause == EndCause::kMemoryLimit || single.err.find("exhausted") != std::string::npos;
     CHECK(held);  // by the watch or by RLIMIT_DATA, whichever came first
   });
+}
+
+TEST_CASE("memory is counted of a process whose main thread has ended") {
+  if (find_in_path("python3", "/usr/bin:/bin").empty()) {
+    MESSAGE("skipped: python3");
+    return;
+  }
+  in_each_place([](Session& session) {
+    Command command = shell("");
+    // Shared memory, which RLIMIT_DATA leaves alone. The interpreter's lock is free while a foreign function runs.
+    command.argv = {"python3", "-c",
+                    "import ctypes, mmap, threading, time\n"
+                    "def hold():\n"
+                    "    while 'Z' not in open('/proc/self/stat').read().rsplit(')')[1]: time.sleep(0.01)\n"
+                    "    memory = mmap.mmap(-1, 200_000_000)\n"
+                    "    for page in range(0, len(memory), 4096): memory[page] = 1\n"
+                    "    time.sleep(60)\n"
+                    "threading.Thread(target=hold).start()\n"
+                    "ctypes.CDLL(None).syscall(" +
+                        std::to_string(SYS_exit) + ", 0)\n"};
+    command.limits.memory_bytes = 100'000'000;
+    const Ran ran = run(session, command);
+    REQUIRE(ran.end);
+    CHECK(ran.end->cause == EndCause::kMemoryLimit);
+    CHECK(ran.err == "");
+  });
+}
+
+TEST_CASE("a flood of empty files ends a program whose memory is watched") {
+  if (!has_pid_namespaces()) return;
+  if (find_in_path("python3", "/usr/bin:/bin").empty()) {
+    MESSAGE("skipped: python3");
+    return;
+  }
+  Session session(std::make_unique<AgentSandbox>(Place::kPidOne));  // its /dev/shm is a tmpfs of its own
+  Command command = shell("");
+  command.argv = {"python3", "-c",
+                  "import os, sys, time\n"
+                  "os.mknod('/dev/shm/file')\n"
+                  "for i in range(int(sys.argv[1])): os.link('/dev/shm/file', f'/dev/shm/{i}')\n"
+                  "time.sleep(float(sys.argv[2]))\n",
+                  "100000", "0.2"};
+  command.limits.memory_bytes = uint64_t{512} << 20;
+  const Ran few = run(session, command);
+  REQUIRE(few.end);
+  CHECK(few.end->cause == EndCause::kExited);
+  CHECK(few.err == "");
+  command.argv[2] =
+      "import os\n"
+      "for i in range(100_000): os.link('/dev/shm/file', f'/dev/shm/more-{i}')\n"
+      "import time; time.sleep(60)\n";
+  const Ran many = run(session, command);
+  REQUIRE(many.end);
+  CHECK(many.end->cause == EndCause::kDiskLimit);
+}
+
+TEST_CASE("as many threads as are allowed find room for their stacks") {
+  if (!has_pid_namespaces()) return;
+  if (find_in_path("python3", "/usr/bin:/bin").empty()) {
+    MESSAGE("skipped: python3");
+    return;
+  }
+  Session session(std::make_unique<AgentSandbox>(Place::kPidOne));
+  Command command = shell("");
+  command.argv = {"python3", "-c",
+                  "import resource, threading\n"
+                  "print(resource.getrlimit(resource.RLIMIT_STACK)[0])\n"
+                  "done = threading.Event()\n"
+                  "threads = [threading.Thread(target=done.wait) for _ in range(100)]\n"
+                  "for thread in threads: thread.start()\n"
+                  "done.set()\n"};
+  command.limits.memory_bytes = uint64_t{512} << 20;
+  command.limits.processes = 128;
+  const Ran ran = run(session, command);
+  REQUIRE(ran.end);
+  CHECK(ran.err == "");
+  CHECK(ran.out == "2097152\n");
+  CHECK(ran.end->exit_code == 0);
 }
 
 TEST_CASE("memory that processes share after a fork is counted once") {

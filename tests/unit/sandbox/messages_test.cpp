@@ -54,10 +54,10 @@ TEST_CASE("messages come back as they were sent") {
   CHECK(entry_back->modified_ns == std::numeric_limits<int64_t>::min());
   CHECK(entry_back->target == "../x");
 
-  const ExitedMessage exited{EndCause::kKilled, 0, 9, 1, 2, 3, 4, true, false};
+  const ExitedMessage exited{EndCause::kDiskLimit, 0, 9, 1, 2, 3, 4, true, false};
   const auto exited_back = decode<ExitedMessage>(encode(exited));
   REQUIRE(exited_back);
-  CHECK(exited_back->cause == EndCause::kKilled);
+  CHECK(exited_back->cause == EndCause::kDiskLimit);
   CHECK(exited_back->signal == 9);
   CHECK(exited_back->system_us == 3);
   CHECK(exited_back->process_limit_seen);
@@ -122,7 +122,7 @@ TEST_CASE("missing keys, wrong types and values out of range are refused") {
 
   json exited = json::from_cbor(encode(ExitedMessage{}));
   CHECK(decode<ExitedMessage>(cbor(exited)));
-  for (const auto& [key, value] : std::vector<std::pair<std::string, json>>{{"cause", 5},
+  for (const auto& [key, value] : std::vector<std::pair<std::string, json>>{{"cause", 6},
                                                                             {"cause", 257},
                                                                             {"exit_code", 256},
                                                                             {"signal", 65},

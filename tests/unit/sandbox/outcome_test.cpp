@@ -54,6 +54,7 @@ TEST_CASE("every way to be stopped has its reason, exit code and sentence") {
       {{ended(0, SIGKILL, EndCause::kTimeout), {}, ""}, Reason::kTimeout, 124},
       {{ended(0, SIGKILL, EndCause::kOutputLimit), {}, ""}, Reason::kOutputLimit, 137},
       {{ended(0, SIGKILL, EndCause::kMemoryLimit), {}, ""}, Reason::kMemoryLimit, 137},
+      {{ended(0, SIGKILL, EndCause::kDiskLimit), {}, ""}, Reason::kDiskLimit, 137},
       {{ended(0, SIGKILL, EndCause::kKilled), {}, ""}, Reason::kCancelled, 137},
       {{ended(0, SIGKILL), {1, 0}, ""}, Reason::kMemoryLimit, 137},
       {{ended(1), {1, 0}, ""}, Reason::kMemoryLimit, 1},
