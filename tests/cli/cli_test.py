@@ -152,7 +152,8 @@ class Scarcity(unittest.TestCase):
         answers = {}
         while len(answers) < len(lines):
             line = process.stdout.readline()
-            self.assertTrue(line, f"{limits}: the server ended with {process.wait()} after {sorted(answers)}")
+            if not line:
+                self.fail(f"{limits}: the server ended with {process.wait(timeout=30)} after {sorted(answers)}")
             answer = json.loads(line)
             answers[answer["id"]] = answer
         process.stdin.close()

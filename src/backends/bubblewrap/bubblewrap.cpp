@@ -126,6 +126,7 @@ StartRequest request_for(const SandboxSpec& spec, std::vector<std::string> mount
   request.files = &spec.files;
   request.disk_bytes = spec.limits.disk_bytes;
   request.share_network = shares_network(spec.config);
+  request.memory_is_held = resources.cgroups->holds(Controller::kMemory);
   request.join_files = resources.cgroup.join_files();
   if (resources.id) request.host_id = resources.id->id();
   return request;
@@ -289,8 +290,11 @@ std::vector<Capability> BubblewrapBackend::capabilities() {
     return Capability{name, otherwise, fallback + "; no control group: " + cgroups->why_not(controller)};
   };
   std::vector<Capability> list;
-  list.push_back(by_cgroup("memory limit", Controller::kMemory, Level::kDegraded,
-                           "RLIMIT_DATA for each process and the agent's watch over their sum"));
+  list.push_back(by_cgroup(
+      "memory limit", Controller::kMemory, Level::kDegraded,
+      "approximate only, by RLIMIT_DATA for each process and the agent's watch over their sum and the number of files; "
+      "socket buffers and shared memory that was let go of are not counted. It is held when the server is run as root "
+      "or with: systemd-run --user --scope -p Delegate=yes llm-sandbox …"));
   list.push_back(
       by_cgroup("process limit", Controller::kPids, Level::kDegraded, "RLIMIT_NPROC in the sandbox's user namespace"));
   list.push_back(by_cgroup("CPU limit", Controller::kCpu, Level::kUnsupported, "SANDBOX_CPUS is refused"));
@@ -307,10 +311,12 @@ std::vector<Capability> BubblewrapBackend::capabilities() {
                     "sandbox an id of its own"});
   list.push_back({"no privileges", Level::kSupported, "no capabilities, no_new_privs, no nested user namespaces"});
   const auto toolbox = state_->toolbox();
-  if (toolbox)
+  if (toolbox) {
+    const auto& unknown = (*toolbox)->unknown_calls;
     list.push_back({"system call filter", Level::kSupported,
-                    "seccomp: " + std::to_string((*toolbox)->restricted_calls) + " calls refused or restricted"});
-  else
+                    "seccomp: " + std::to_string((*toolbox)->restricted_calls) + " calls refused or restricted" +
+                        (unknown.empty() ? "" : "; unknown to libseccomp and allowed: " + join(unknown, ", "))});
+  } else
     list.push_back({"system call filter", Level::kUnsupported, toolbox.error().sentence});
   list.push_back({"ends with the server", Level::kSupported, "the kernel kills every sandbox when the server dies"});
   return list;

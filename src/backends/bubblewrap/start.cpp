@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spdlog/spdlog.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -97,13 +96,14 @@ Result<Toolbox> Toolbox::prepare(const std::string& path_list, std::string_view 
   if (!said) return fail(ErrorCode::kBackendUnavailable, *bwrap + " cannot be run: " + said.error().sentence + ".");
   auto version = accept_version(said->out, *bwrap);
   if (!version) return fail(std::move(version.error()));
-  const auto filter = build_seccomp_filter(default_seccomp_list());
-  if (!filter) return fail(Error(filter.error()));
-  if (!filter->unknown_names.empty())
-    spdlog::debug("libseccomp does not know these system calls, which stay allowed: {}",
-                  join(filter->unknown_names, ", "));
+  auto filter = build_seccomp_filter(default_seccomp_list(), MemoryGuard::kControlGroup);
+  if (!filter) return fail(std::move(filter.error()));
   auto seccomp = MemoryFile::make("llm-sandbox-seccomp", filter->program);
   if (!seccomp) return fail(std::move(seccomp.error()));
+  const auto stricter = build_seccomp_filter(default_seccomp_list(), MemoryGuard::kWatch);
+  if (!stricter) return fail(Error(stricter.error()));
+  auto seccomp_with_watch = MemoryFile::make("llm-sandbox-seccomp", stricter->program);
+  if (!seccomp_with_watch) return fail(std::move(seccomp_with_watch.error()));
   auto launcher = MemoryFile::make("llm-sandbox-launcher", embedded::launcher());
   if (!launcher) return fail(std::move(launcher.error()));
   return Toolbox{std::move(*bwrap),
@@ -111,7 +111,9 @@ Result<Toolbox> Toolbox::prepare(const std::string& path_list, std::string_view 
                  HostLayout::look(),
                  std::move(*launcher),
                  std::move(*seccomp),
+                 std::move(*seccomp_with_watch),
                  filter->system_calls,
+                 std::move(filter->unknown_names),
                  {std::string(kAgentPath), std::string(agent)}};
 }
 
@@ -120,7 +122,7 @@ Result<Started> start(const Toolbox& toolbox, const StartRequest& request) {
   if (pipe2(lifeline_pipe, O_CLOEXEC) != 0) return fail_errno("pipe", errno);
   const UniqueFd watched(lifeline_pipe[0]);
   UniqueFd lifeline(lifeline_pipe[1]);
-  auto seccomp = toolbox.seccomp.reopen();
+  auto seccomp = (request.memory_is_held ? toolbox.seccomp : toolbox.seccomp_with_watch).reopen();
   if (!seccomp) return fail(std::move(seccomp.error()));
 
   SpawnSpec spec;

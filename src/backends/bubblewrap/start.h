@@ -37,8 +37,10 @@ struct Toolbox {
   std::string version;
   HostLayout layout;
   MemoryFile launcher;
-  MemoryFile seccomp;
-  size_t restricted_calls = 0;
+  MemoryFile seccomp;             ///< where a control group holds the memory
+  MemoryFile seccomp_with_watch;  ///< where only the agent's watch does
+  size_t restricted_calls = 0;    ///< by the first
+  std::vector<std::string> unknown_calls;
   SandboxFile agent;  ///< at kAgentPath
   std::shared_ptr<MemoryFileCache> files = std::make_shared<MemoryFileCache>();
 
@@ -52,6 +54,7 @@ struct StartRequest {
   const std::vector<SandboxFile>* files = nullptr;
   uint64_t disk_bytes = 0;
   bool share_network = false;
+  bool memory_is_held = true;           ///< by a control group
   std::vector<std::string> join_files;  ///< of the control groups to join
   std::optional<uid_t> host_id;         ///< to change to; the server must be root
   std::vector<std::string> program = {std::string(kAgentPath)};

@@ -1,6 +1,8 @@
 #include "backends/bubblewrap/failures.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -150,21 +152,28 @@ TEST_CASE("root in a user namespace that maps no other id is told so") {
 
 TEST_CASE("the launcher's failing steps are told apart from a program's end") {
   const auto& launcher = test::toolbox().launcher;
+  int lifeline[2];
+  REQUIRE(pipe2(lifeline, O_CLOEXEC) == 0);
+  const UniqueFd watched(lifeline[0]);
+  UniqueFd held(lifeline[1]);
   const auto launch = [&](std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), "launcher");
-    return run_and_capture({"/proc/self/fd/3", arguments, {}, {{launcher.fd(), 3}}}, Deadline::after(10s)).value();
+    arguments.insert(arguments.begin(), {"launcher", "--lifeline", "4"});
+    return run_and_capture({"/proc/self/fd/3", arguments, {}, {{launcher.fd(), 3}, {watched.get(), 4}}},
+                           Deadline::after(10s))
+        .value();
   };
   struct Row {
     std::vector<std::string> arguments;
     std::string says;
   };
   for (const auto& [arguments, says] :
-       {Row{{}, "bad argument"}, Row{{"--last-descriptor", "3", "--"}, "bad argument"},
+       {Row{{}, "bad argument"}, Row{{"--last-descriptor", "4", "--"}, "bad argument"},
         Row{{"--last-descriptor", "x", "--", "/bin/true"}, "bad argument, x"}, Row{{"--", "/bin/true"}, "bad argument"},
         Row{{"--nonsense", "3", "--", "/bin/true"}, "--nonsense"},
-        Row{{"--join", "/nonexistent/cgroup.procs", "--last-descriptor", "3", "--", "/bin/true"},
+        Row{{"--last-descriptor", "4", "--lifeline", "x", "--", "/bin/true"}, "bad argument, x"},
+        Row{{"--join", "/nonexistent/cgroup.procs", "--last-descriptor", "4", "--", "/bin/true"},
             "Cannot join the control group /nonexistent/cgroup.procs: No such file or directory"},
-        Row{{"--last-descriptor", "3", "--", "/nonexistent"},
+        Row{{"--last-descriptor", "4", "--", "/nonexistent"},
             "Cannot start /nonexistent: No such file or directory"}}) {
     CAPTURE(says);
     const auto capture = launch(arguments);
@@ -172,7 +181,7 @@ TEST_CASE("the launcher's failing steps are told apart from a program's end") {
     CHECK(contains(capture.err, says));
     CHECK(capture.err.find('\n') == capture.err.size() - 1);
   }
-  const auto ran = launch({"--last-descriptor", "3", "--", "/bin/sh", "-c",
+  const auto ran = launch({"--last-descriptor", "4", "--", "/bin/sh", "-c",
                            "ls /proc/self/fd | wc -l; awk '/^Max core/ { print $5, $6 }' /proc/self/limits; exit 7"});
   CHECK(ran.exit_code == 7);
   rlimit ours{};
@@ -180,9 +189,13 @@ TEST_CASE("the launcher's failing steps are told apart from a program's end") {
   const bool may_raise = geteuid() == 0 || ours.rlim_max > 0;
   CHECK(ran.out == (may_raise ? "4\n1 1\n" : "4\n0 0\n"));
   if (geteuid() != 0) {
-    CHECK(contains(launch({"--id", "7000", "--last-descriptor", "3", "--", "/bin/true"}).err, "supplementary groups"));
+    CHECK(contains(launch({"--id", "7000", "--last-descriptor", "4", "--", "/bin/true"}).err, "supplementary groups"));
     return;
   }
-  const auto as_other = launch({"--id", "1879048192", "--last-descriptor", "3", "--", "/usr/bin/id"});
+  const auto as_other = launch({"--id", "1879048192", "--last-descriptor", "4", "--", "/usr/bin/id"});
   CHECK(as_other.out == "uid=1879048192 gid=1879048192 groups=1879048192\n");
+
+  held.reset();
+  const auto cut = launch({"--last-descriptor", "4", "--", "/bin/sh", "-c", "setsid sleep 600 & exec sleep 600"});
+  CHECK(cut.exit_code == 128 + SIGKILL);
 }

@@ -44,14 +44,14 @@ struct Call {
   int error;
 };
 
-void check_calls(const std::vector<Call>& calls) {
+void check_calls(const std::vector<Call>& calls, const RunOptions& options = {}) {
   std::string script = kCaller;
   std::string expected;
   for (const auto& [label, arguments, error] : calls) {
     script += "call('" + label + "', " + arguments + ")\n";
     expected += label + " " + std::to_string(error) + "\n";
   }
-  const auto ran = run_python(script);
+  const auto ran = run_python(script, options);
   CHECK(ran.err == "");
   CHECK(ran.out == expected);
 }
@@ -229,6 +229,20 @@ TEST_CASE("in a sandbox only ordinary socket families exist, also behind dirty u
   calls.push_back({"high", number(SYS_socket) + ", 0x80000002, 2", EAFNOSUPPORT});
   calls.push_back({"negative", number(SYS_socket) + ", -1, 2", EAFNOSUPPORT});
   check_calls(calls);
+}
+
+TEST_CASE("in a sandbox without a memory group no memory can be had that nobody maps") {
+  RunOptions watched;
+  watched.memory_is_held = false;
+  const std::string make_segment = number(SYS_shmget) + ", 0, 4096, 0o1600";
+  const std::string make_queue = number(SYS_mq_open) + ", ctypes.addressof(buffer), 0o102, 0o600, 0";
+  const std::string make_file = number(SYS_memfd_create) + ", ctypes.addressof(buffer), 0";
+  check_calls({{"memfd_create", make_file, ENOSYS},
+               {"memfd_secret", "447, 0", ENOSYS},
+               {"shmget", make_segment, EPERM},
+               {"mq_open", make_queue, EPERM}},
+              watched);
+  check_calls({{"memfd_create", make_file, 0}, {"shmget", make_segment, 0}});
 }
 
 TEST_CASE("in a sandbox there is no MPTCP, also behind dirty upper halves") {

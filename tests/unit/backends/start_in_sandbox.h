@@ -26,6 +26,7 @@ struct RunOptions {
   std::vector<SandboxFile> files;
   std::vector<std::string> join_files;
   bool share_network = false;
+  bool memory_is_held = true;
   uint64_t disk_bytes = uint64_t{64} << 20;
 };
 
@@ -68,6 +69,7 @@ inline Ran run_in_sandbox(std::vector<std::string> program, const RunOptions& op
   request.files = &options.files;
   request.join_files = options.join_files;
   request.share_network = options.share_network;
+  request.memory_is_held = options.memory_is_held;
   request.disk_bytes = options.disk_bytes;
   request.program = std::move(program);
   request.input = null.get();
