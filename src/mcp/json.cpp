@@ -89,8 +89,8 @@ std::optional<unsigned> code_unit(std::string_view text) {
 /// Half of a surrogate pair alone, as JavaScript writes for a text that was cut in the middle of a character, becomes
 /// U+FFFD: nlohmann's parser takes it for a syntax error, and the client would never get an answer under its id.
 std::string repair_surrogates(std::string_view text) {
-  constexpr auto is_high = [](unsigned unit) { return unit >= 0xD800 && unit <= 0xDBFF; };
-  constexpr auto is_low = [](unsigned unit) { return unit >= 0xDC00 && unit <= 0xDFFF; };
+  const auto is_high = [](unsigned unit) { return unit >= 0xD800 && unit <= 0xDBFF; };
+  const auto is_low = [](unsigned unit) { return unit >= 0xDC00 && unit <= 0xDFFF; };
   std::string repaired(text);
   for (size_t at = repaired.find('\\'); at != std::string::npos; at = repaired.find('\\', at)) {
     const std::string_view rest = std::string_view(repaired).substr(at);
