@@ -31,12 +31,12 @@ struct Language {
   std::string name;   ///< "python": the canonical spelling
   std::string title;  ///< "Python"
   std::vector<std::string> aliases;
-  bool runnable = true;                  ///< false: known to clients, not yet runnable in this version
-  std::string file_name;                 ///< "main.py"
+  bool runnable = true;                   ///< false: known to clients, not yet runnable in this version
+  std::string file_name;                  ///< "main.py"
   std::vector<std::string> file_endings;  ///< ".mjs": of program files, beside the ending of file_name
-  std::vector<std::string> run;          ///< argv
-  std::vector<std::string> environment;  ///< "NAME=value"
-  std::string package_manager;           ///< "pip"
+  std::vector<std::string> run;           ///< argv
+  std::vector<std::string> environment;   ///< "NAME=value"
+  std::string package_manager;            ///< "pip"
   std::vector<std::string> use_cases;
   bool visualization_support = false;
   std::vector<LanguageExample> examples;
