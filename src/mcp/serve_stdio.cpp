@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -33,6 +34,15 @@ std::string_view describe(StdioTransport::Ended ended) {
   return {};
 }
 
+/// What cannot be had now is looked for again by the first call, which can tell.
+void warm_up(Engine& engine) {
+  try {
+    engine.warm_up();
+  } catch (const std::exception& error) {
+    spdlog::debug("warming up: {}", error.what());
+  }
+}
+
 }  // namespace
 
 Result<void> serve_stdio(Engine& engine, const ServerOptions& options) {
@@ -57,7 +67,7 @@ Result<void> serve_stdio(Engine& engine, const ServerOptions& options) {
   const auto outbox = transport.outbox();
   const auto on_line = [&, warm = false](std::string_view line) mutable {
     server.dispatcher().handle(session, outbox, line);
-    if (!std::exchange(warm, true)) static_cast<void>(workers->try_post([&engine] { engine.warm_up(); }));
+    if (!std::exchange(warm, true)) static_cast<void>(workers->try_post([&engine] { warm_up(engine); }));
   };
   const StdioEvents events{on_line,
                            [&] {

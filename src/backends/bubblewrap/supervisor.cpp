@@ -153,11 +153,13 @@ void supervise(char** program, int lifeline) {
 
   Children children(pid);
   bool cut = false;
+  bool waited = false;
   while (children.reap()) {
     const bool ending = cut || children.program_ended();
     if (cut) children.kill_program();
     // The kernel takes most of them along with bwrap; only what it leaves is worth a look at all processes.
-    if (children.program_ended()) kill_descendants();
+    if (children.program_ended() || waited) kill_descendants();
+    waited = cut;
     if (wait_for_end(signals, cut ? -1 : lifeline, ending ? kLookAgainMs : -1)) cut = true;
   }
   _exit(children.exit_code());
