@@ -104,7 +104,7 @@ std::string sanitize_utf8(std::string_view bytes) {
 
 std::string printable(std::string_view bytes) {
   // C1 controls, line and paragraph separators, marks that change the direction of writing, in UTF-8.
-  constexpr auto is_mark = [](std::string_view character) {
+  const auto is_mark = [](std::string_view character) {
     if (character.size() == 2) return character[0] == '\xC2' && static_cast<uint8_t>(character[1]) < 0xA0;
     if (character.size() != 3 || !character.starts_with("\xE2")) return false;
     const auto second = static_cast<uint8_t>(character[1]);

@@ -119,7 +119,7 @@ uint64_t held_bytes(std::string_view status) {
 /// The folder of a thread that still has the process' memory: a main thread that has ended before the others shows
 /// none.
 std::string folder_with_memory(pid_t pid, std::array<char, 4096>& buffer) {
-  const std::string process = folder_of(pid);
+  std::string process = folder_of(pid);
   if (tells_memory(read_proc(process, "status", buffer))) return process;
   for (const pid_t id : ids_in(process + "/task")) {
     std::string thread = process + "/task/" + std::to_string(id);
