@@ -120,12 +120,13 @@ Result<Engine::Plan> Engine::plan(const ExecutionRequest& request) {
   if (!config_.runtime) return fail(config_.runtime.error());
   Plan plan;
   plan.language = languages_.find(request.language);
-  const std::string nearest = nearest_name(to_lower(trim(request.language)), languages_.names());
-  if (plan.language == nullptr)
+  if (plan.language == nullptr) {
+    const std::string nearest = nearest_name(to_lower(trim(request.language)), languages_.names());
     return fail(ErrorCode::kInvalidArgument,
                 "Unsupported language: " + sanitize_utf8(request.language).substr(0, 100) + ".",
                 (nearest.empty() ? "" : "Did you mean " + nearest + "? ") + "Supported are " +
                     join(languages_.names(), ", ") + ".");
+  }
   if (!plan.language->runnable)
     return fail(ErrorCode::kBackendUnavailable,
                 plan.language->title + " is not part of this version of llm-sandbox yet; it comes next.",
