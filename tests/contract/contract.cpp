@@ -5,9 +5,6 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "backends/registry.h"
 
@@ -44,17 +41,6 @@ Session open_session() {
   auto sandbox = (*backend)->open(SandboxSpec{}, Deadline::after(std::chrono::seconds(30)), {});
   REQUIRE_MESSAGE(sandbox, sandbox.error().text());
   return Session(std::move(*sandbox));
-}
-
-int processes_with(const std::string& marker) {
-  int count = 0;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
-    std::ifstream stream(entry.path() / "cmdline", std::ios::binary);
-    const std::string command((std::istreambuf_iterator<char>(stream)), {});
-    if (contains(command, marker)) ++count;
-  }
-  return count;
 }
 
 std::string unique_marker() {

@@ -8,6 +8,7 @@
 
 #include "sandbox/engine.h"
 #include "sandbox/session.h"
+#include "support/processes.h"
 
 /// What every backend must do, whatever it is made of. The backend under test is named by the environment variable
 /// CONTRACT_BACKEND; tests/CMakeLists.txt runs the whole suite once for each.
@@ -25,9 +26,6 @@ ExecutionResult python(const std::string& code, std::chrono::milliseconds timeou
 
 /// A sandbox of its own, open.
 Session open_session();
-
-/// How many processes of this host carry `marker` in their command line.
-int processes_with(const std::string& marker);
 
 /// A text that no other test run uses.
 std::string unique_marker();

@@ -57,7 +57,7 @@ TEST_CASE("the whole tree is killed at a timeout") {
       3s);
   CHECK(result.stdout_bytes == "started\n");
   CHECK(result.reason == Reason::kTimeout);
-  CHECK(processes_with(marker) == 0);
+  CHECK(processes_with(marker).empty());
 }
 
 TEST_CASE("the run ends with its main process, and what that left running is killed") {
@@ -74,7 +74,7 @@ TEST_CASE("the run ends with its main process, and what that left running is kil
       "print('done')");
   CHECK(result.stdout_bytes == "done\n");
   CHECK_FALSE(result.reason);
-  CHECK(processes_with(marker) == 0);
+  CHECK(processes_with(marker).empty());
 }
 
 TEST_CASE("any bytes come through") {
@@ -120,7 +120,7 @@ TEST_CASE("a cancelled run ends with what it had printed") {
   CHECK(result.reason == Reason::kCancelled);
   CHECK(result.stdout_bytes.starts_with("up"));  // -u writes the newline on its own
   engine().drain(Deadline::after(10s));
-  CHECK(processes_with(marker) == 0);
+  CHECK(processes_with(marker).empty());
 }
 
 TEST_CASE("runs happen side by side and keep their answers apart") {

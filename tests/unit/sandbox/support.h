@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
@@ -21,6 +20,7 @@
 #include "sandbox/channel.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/session.h"
+#include "support/processes.h"
 
 namespace llm_sandbox::testing {
 
@@ -185,17 +185,6 @@ inline Ran run(Session& session, const Command& command, std::stop_token stop = 
       command, [&](Stream stream, std::string_view bytes) { (stream == Stream::kStdout ? ran.out : ran.err) += bytes; },
       std::move(stop));
   return ran;
-}
-
-/// Processes on this machine whose command line holds the mark.
-inline std::vector<std::string> processes_with(const std::string& mark) {
-  std::vector<std::string> found;
-  for (const auto& entry : fs::directory_iterator("/proc")) {
-    std::ifstream file(entry.path() / "cmdline", std::ios::binary);
-    const std::string line((std::istreambuf_iterator<char>(file)), {});
-    if (line.find(mark) != std::string::npos) found.push_back(entry.path().filename());
-  }
-  return found;
 }
 
 /// Waits for what happens in another process; false if it does not.
