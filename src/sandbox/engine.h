@@ -13,6 +13,7 @@
 #include "backends/backend.h"
 #include "base/error.h"
 #include "languages/language.h"
+#include "sandbox/layer_cache.h"
 #include "sandbox/request.h"
 #include "sandbox/runtime_config.h"
 
@@ -29,6 +30,7 @@ struct EngineConfig {
   uint64_t kept_output_bytes = kDefaultKeptOutputBytes;  ///< of each stream
   uint32_t max_artifacts = 50;
   uint64_t max_artifact_bytes = uint64_t{20} << 20;  ///< all together
+  LayerCache::Options cache;                         ///< installed packages and prepared runtimes
 };
 
 /// What `languages` and get_language_details tell of one language here and now.
