@@ -205,10 +205,38 @@ class RealRegistry(support.PackageTest):
             "go.Figure(go.Bar(y=[5])).show()", "plotly", flags=("--plots", plots))
         self.assertPrints("", answer)
         self.assertEqual(sorted(os.listdir(plots)), ["1-plotly.html", "2-plotly.html"])
-        with open(os.path.join(plots, "1-plotly.html"), encoding="utf-8") as file:
+        self.assertIsWholePage(os.path.join(plots, "1-plotly.html"))
+
+    def test_altair_and_bokeh_come_back_as_pages(self):
+        plots = os.path.join(self.folder, "others")
+        answer = self.run_program(
+            "import altair\n"
+            "altair.Chart(altair.Data(values=[{'a': 1}])).mark_point().encode(x='a:Q').show()\n"
+            "from bokeh.plotting import figure, show\n"
+            "plot = figure()\n"
+            "plot.line([1, 2], [3, 4])\n"
+            "show(plot)", "altair", "vl-convert-python", "bokeh", flags=("--plots", plots))
+        self.assertPrints("", answer)
+        self.assertEqual(sorted(os.listdir(plots)), ["1-altair.png", "2-altair.html", "3-bokeh.html"])
+        self.assertIsWholePage(os.path.join(plots, "2-altair.html"))
+        self.assertIsWholePage(os.path.join(plots, "3-bokeh.html"))
+
+    def test_what_others_are_compiled_against_stays_as_it_is(self):
+        answer = self.run_program(
+            "try:\n"
+            "    import matplotlib.pyplot\n"
+            "except ModuleNotFoundError:\n"
+            "    print('no matplotlib')\n"
+            "import pandas\n"
+            "print(pandas.Series([1, 2]).sum())", "pandas")
+        self.assertPrints("3\n", {**answer, "stdout": answer["stdout"].replace("no matplotlib\n", "")})
+
+    def assertIsWholePage(self, path):
+        """Its JavaScript is in it."""
+        with open(path, encoding="utf-8") as file:
             page = file.read()
-        self.assertGreater(len(page), 1_000_000)  # its JavaScript is in it
         self.assertIn("<html", page[:100])
+        self.assertGreater(len(page), 500_000)
 
     def test_a_name_that_is_not_there(self):
         answer = self.run_program("print('ran')", "llm-sandbox-test-no-such-package")
