@@ -9,7 +9,7 @@ MAX_BYTES_OF_WHOLE_PAGES = 9 << 20
 
 _bytes = 0
 _is_linked_told = False
-_captured = set()  # hashes of plotly's figures: one that is written to a file and shown as well is one page
+_captured = set()  # hashes of figures: one that is written to a file and shown as well is one page
 _cannot_draw = set()  # labels
 
 
@@ -73,11 +73,8 @@ def _capture_plotly(figure, options):
     def draw(path):
         io.write_image(figure, path, format="png", validate=False)
 
-    content = hash(io.to_json(figure, validate=False))
-    if content in _captured:
-        return
-    _captured.add(content)
-    _capture("plotly", page, True, "cdn", draw if importlib.util.find_spec("kaleido") else None)
+    _capture("plotly", page, True, "cdn", draw if importlib.util.find_spec("kaleido") else None,
+             lambda: io.to_json(figure, validate=False))
 
 
 # --- bokeh ------------------------------------------------------------------------------------------------------------
@@ -115,23 +112,34 @@ _LOADED = {"plotly.io._renderers": _renderers_loaded, "plotly.io._html": _html_l
 
 # --- Out of band ------------------------------------------------------------------------------------------------------
 
-def _capture(label, page, whole, linked, draw=None):
+def _capture(label, page, whole, linked, draw=None, content=None):
     """`page` makes the text with `whole` for one that holds its library, with `linked` for one that loads it. `draw` makes
-    an image file."""
-    global _bytes, _is_linked_told
+    an image file, `content` what tells a figure from others."""
     try:
-        is_whole = _bytes < MAX_BYTES_OF_WHOLE_PAGES
-        text = page(whole if is_whole else linked)
+        if content is not None and _is_captured(content()):
+            return
+        text = page(whole if _has_room() else linked)
+        if draw is not None and label not in _cannot_draw:
+            _publish_image(label, draw)
+        publish(label, lambda path: _write(path, text), ".html")
     except Exception as error:
         note("A plot of %s could not be captured: %s: %s" % (label, type(error).__name__, error))
-        return
-    _bytes += len(text)
-    if not is_whole and not _is_linked_told:
-        _is_linked_told = True
+
+
+def _is_captured(content):
+    known = hash(content) in _captured
+    _captured.add(hash(content))
+    return known
+
+
+def _has_room():
+    global _is_linked_told
+    if _bytes < MAX_BYTES_OF_WHOLE_PAGES:
+        return True
+    if not _is_linked_told:
         note("Only the first pages of plots hold their JavaScript; the others load it from the network.")
-    if draw is not None and label not in _cannot_draw:
-        _publish_image(label, draw)
-    publish(label, lambda path: _write(path, text), ".html")
+    _is_linked_told = True
+    return False
 
 
 def _publish_image(label, draw):
@@ -143,5 +151,7 @@ def _publish_image(label, draw):
 
 
 def _write(path, text):
+    global _bytes
+    _bytes += len(text)
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
