@@ -12,6 +12,9 @@ std::string_view language_r();
 std::string_view python_describe();
 std::string_view python_sitecustomize();
 std::string_view python_plots();
+std::string_view python_pages();
+std::string_view python_prepare();
+std::string_view python_install();
 std::string_view javascript_describe();
 std::string_view javascript_run();
 }  // namespace llm_sandbox::embedded
@@ -28,6 +31,9 @@ constexpr Script kScripts[] = {
     {"python/describe.py", embedded::python_describe},
     {"python/runner/sitecustomize.py", embedded::python_sitecustomize},
     {"python/runner/llm_sandbox_plots.py", embedded::python_plots},
+    {"python/runner/llm_sandbox_pages.py", embedded::python_pages},
+    {"python/runner/prepare.py", embedded::python_prepare},
+    {"python/runner/install.py", embedded::python_install},
     {"javascript/describe.cjs", embedded::javascript_describe},
     {"javascript/runner/run.cjs", embedded::javascript_run},
 };
