@@ -1,11 +1,12 @@
-# Started as `sh start.sh --no-init-file --file=install.R --args FOLDER NAME...`: installs the packages from CRAN into the
-# folder, with all that they need and the system does not have. Unlike install.packages(), which only warns, it fails.
+# Started as `sh start.sh --no-init-file --file=install.R --args FOLDER NAME...`: installs the packages that the system
+# does not have into the folder, with all that they need. Unlike install.packages(), which only warns, it fails.
 folder <- commandArgs(TRUE)[1]
 wanted <- commandArgs(TRUE)[-1]
 
-# The user's own settings. One that only works on the user's own desk must not stop the installation.
+# The user's own settings. What only works on the user's desk must not stop the installation, which starts more R.
 profile <- Sys.getenv("R_PROFILE_USER", "~/.Rprofile")
 if (file.exists(profile)) try(sys.source(profile, globalenv()))
+Sys.setenv(R_PROFILE_USER = "/dev/null")
 
 local({
   repository <- Sys.getenv("R_REPO")
@@ -33,8 +34,7 @@ outdated <- function(names, available) {
   unique(vapply(too_old, `[`, "", 2))
 }
 
-base <- rownames(installed.packages(.Library, priority = "base"))
-asked <- setdiff(wanted, base)
+asked <- setdiff(wanted, rownames(installed.packages()))
 options(warn = 1)
 if (length(asked)) {
   available <- available.packages()

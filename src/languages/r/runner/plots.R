@@ -25,6 +25,7 @@ opened <- 0
 
 open_device <- function(width, height, unit, res, pointsize, bg) {
   if (opened == 0) watch()
+  leave_parent()
   opened <<- opened + 1
   per_inch <- switch(unit, px = if (is.na(res)) DPI else res, cm = 2.54, mm = 25.4, 1)
   width <- width / per_inch
@@ -73,7 +74,17 @@ watch <- function() {
   reg.finalizer(baseenv(), function(...) at_end(), onexit = TRUE)
 }
 
+# A forked child must not go on with the devices of its parent: both would write to the same files.
+leave_parent <- function() {
+  if (Sys.getpid() == process) return()
+  inherited <- current_device()
+  process <<- Sys.getpid()
+  devices <<- list()
+  if (!is.null(inherited)) open_device(inherited$size[1], inherited$size[2], "in", NA, 12, "white")
+}
+
 before_page <- function() quietly({
+  leave_parent()
   device <- current_device()
   if (images >= MAX_IMAGES && !is.null(device)) {
     grDevices::dev.off()
@@ -90,7 +101,7 @@ after_page <- function() quietly({
   hand_over()
 })
 
-# However the program ends: R closes the devices only after this. A forked child has inherited its parent's.
+# However the program ends: R closes the devices only after this.
 at_end <- function() quietly({
   if (Sys.getpid() == process) {
     for (device in devices) if (is_open(device)) grDevices::dev.off(device$number)
