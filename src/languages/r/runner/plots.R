@@ -38,26 +38,31 @@ open_device <- function(width, height, unit, res, pointsize, bg) {
   device$handed_over <- 0
   device$begun <- list() # page -> when; a file's own time is that of its end
   device$kind <- "png"
-  if (!isTRUE(quietly(open_png(device, pointsize, bg)))) open_pdf(device, pointsize, bg)
+  open <- if (capabilities("cairo")) open_png else open_pdf
+  if (!isTRUE(quietly(open(device, pointsize, bg)))) {
+    open_blind(width, height, pointsize, bg)
+    return(note(sprintf("A figure of %g x %g inches could not be captured.", width, height)))
+  }
   device$number <- grDevices::dev.cur()
   grDevices::dev.control("enable") # as on a screen: dev.copy() and recordPlot() work
   devices <<- c(devices, device)
 }
 
 open_png <- function(device, pointsize, bg) {
-  if (!capabilities("cairo")) return(FALSE)
   dpi <- min(DPI, sqrt(MAX_PIXELS / prod(device$size)), MAX_SIDE / device$size)
-  if (dpi < DPI)
-    note(sprintf("A figure is very large (%g x %g inches) and was drawn at %.0f dpi.", device$size[1], device$size[2], dpi))
   before <- grDevices::dev.cur()
   grDevices::png(device$files, device$size[1], device$size[2], "in", pointsize, bg, dpi, type = "cairo")
-  grDevices::dev.cur() != before
+  if (grDevices::dev.cur() == before) return(FALSE)
+  if (dpi < DPI)
+    note(sprintf("A figure is very large (%g x %g inches) and was drawn at %.0f dpi.", device$size[1], device$size[2], dpi))
+  TRUE
 }
 
 open_pdf <- function(device, pointsize, bg) {
   note("This R cannot draw PNG images, as it was built without cairo, so figures come as PDF.")
   device$kind <- "pdf"
   grDevices::pdf(device$files, device$size[1], device$size[2], onefile = FALSE, pointsize = pointsize, bg = bg)
+  TRUE
 }
 
 # For what comes after the last image.
