@@ -39,7 +39,7 @@ options(warn = 1)
 if (length(asked)) {
   available <- available.packages()
   install.packages(unique(c(asked, outdated(asked, available))), folder, available = available, type = "source",
-                   Ncpus = 2, INSTALL_opts = c("--no-docs", "--no-multiarch"))
+                   Ncpus = if (nzchar(Sys.which("make"))) 2 else 1, INSTALL_opts = c("--no-docs", "--no-multiarch"))
 }
 
 missing <- asked[!file.exists(file.path(folder, asked, "DESCRIPTION"))]
