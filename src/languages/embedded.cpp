@@ -20,6 +20,7 @@ std::string_view r_profile();
 std::string_view r_plots();
 std::string_view r_install();
 std::string_view ruby_describe();
+std::string_view ruby_prepare();
 std::string_view ruby_start();
 }  // namespace llm_sandbox::embedded
 
@@ -43,6 +44,7 @@ constexpr Script kScripts[] = {
     {"r/runner/plots.R", embedded::r_plots},
     {"r/runner/install.R", embedded::r_install},
     {"ruby/describe.rb", embedded::ruby_describe},
+    {"ruby/runner/prepare.rb", embedded::ruby_prepare},
     {"ruby/runner/start.rb", embedded::ruby_start},
 };
 

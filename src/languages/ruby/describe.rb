@@ -1,4 +1,11 @@
 # Run once on the host by each ruby that could serve, with `-e`: says in one line of JSON what it is.
+abort "it is #{RUBY_ENGINE}, not Ruby's own interpreter" unless RUBY_ENGINE == "ruby"
+
+# What it loads at each start, for start.rb.
+features = %w[rubygems bundled_gems error_highlight did_you_mean syntax_suggest/core_ext].select do |feature|
+  $LOADED_FEATURES.any? { |file| file.end_with?("/#{feature}.rb") }
+end
+
 require "json"
 require "rbconfig"
 
@@ -36,12 +43,15 @@ paths += $LOAD_PATH + gems
 paths = (paths.compact.select { |folder| File.directory?(folder) } + (shows_users ? [users] : [])).uniq
 paths.reject! { |folder| paths.any? { |other| folder.start_with?("#{other}/") } }
 
+files = { features: features.join("\n") }
+files[:user_gems] = users if shows_users
+
 puts
 puts JSON.generate(
   executable: File.realpath(RbConfig.ruby),
   version: RUBY_VERSION,
   paths: paths,
   libraries: libraries(paths),
-  files: shows_users ? { user_gems: users.unpack1("H*") } : {},
+  files: files.transform_values { |text| text.unpack1("H*") },
   virtual: false,
 )

@@ -207,7 +207,7 @@ inlined <- function(dependency) {
 
 images <- 0
 figures <- 0
-notes <- 0
+notes <- character()
 
 # Gives a finished file the next free number. All or nothing, even if we are killed in between.
 publish <- function(file, label) {
@@ -225,8 +225,8 @@ publish <- function(file, label) {
 }
 
 note <- function(sentence) {
-  if (notes >= MAX_NOTES) return()
-  notes <<- notes + 1
+  if (length(notes) >= MAX_NOTES || sentence %in% notes) return()
+  notes <<- c(notes, sentence)
   dir.create(dirname(NOTES), showWarnings = FALSE, recursive = TRUE)
   cat(substr(gsub("[[:space:]]+", " ", sentence), 1, MAX_NOTE), "\n", sep = "", file = NOTES, append = TRUE)
 }
