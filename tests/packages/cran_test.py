@@ -90,6 +90,15 @@ class LocalRepository(support.PackageTest):
                                   LLM_SANDBOX_CACHE_DIR=os.path.join(self.folder, "other-cache"))
         self.assertPrints("1.5.0", answer)
 
+    def test_packages_that_the_user_has_installed_are_there(self):
+        folder = subprocess.run(["Rscript", "-e", "cat(Sys.getenv('R_LIBS_USER'))"], capture_output=True, check=True,
+                                env=self.environment).stdout.decode()
+        os.makedirs(folder)
+        self.addCleanup(shutil.rmtree, folder)
+        subprocess.run(["R", "CMD", "INSTALL", "-l", folder, os.path.join(self.folder, "llmBase")], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.assertPrints("1.5.0", self.run_program("cat(llmBase::version())"))
+
     def test_what_comes_with_r_is_there(self):
         self.assertPrints("2", self.run_program("cat(stats::median(1:3))", "stats"))
 

@@ -91,6 +91,14 @@ class LocalRepository(support.PackageTest):
         code = "require 'llm_base'; require 'json'\nputs Gem::Specification.map(&:name).include?('llm_base'), Gem.path.size > 1"
         self.assertPrints("true\ntrue\n", self.run_program(code, "llm_base"))
 
+    def test_gems_that_the_user_has_installed_are_there(self):
+        folder = subprocess.run(["ruby", "-e", "print Gem.user_dir"], capture_output=True, check=True,
+                                env=self.environment).stdout.decode()
+        subprocess.run(["gem", "install", "--silent", "--no-document", "--install-dir", folder, "llm_user"], check=True,
+                       env=self.environment)
+        self.addCleanup(shutil.rmtree, folder)
+        self.assertPrints("user of 1.5.0\n", self.run_program("require 'llm_user'\nputs LlmUser::NAME"))
+
     def test_the_second_time_nothing_is_fetched(self):
         code = "require 'llm_base'\nputs LlmBase::VERSION"
         self.run_program(code, "llm_base:1.5.0")
