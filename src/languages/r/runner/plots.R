@@ -39,7 +39,7 @@ open_device <- function(width, height, unit, res, pointsize, bg) {
   device$begun <- list() # page -> when; a file's own time is that of its end
   device$kind <- "png"
   open <- if (capabilities("cairo")) open_png else open_pdf
-  if (!isTRUE(quietly(open(device, pointsize, bg)))) {
+  if (file.access(ARTIFACTS, 2) != 0 || !isTRUE(quietly(open(device, pointsize, bg)))) {
     open_blind(width, height, pointsize, bg)
     return(note(sprintf("A figure of %g x %g inches could not be captured.", width, height)))
   }
@@ -224,9 +224,10 @@ publish <- function(file, label) {
   }
 }
 
-note <- function(sentence) {
-  if (length(notes) >= MAX_NOTES || sentence %in% notes) return()
-  notes <<- c(notes, sentence)
-  dir.create(dirname(NOTES), showWarnings = FALSE, recursive = TRUE)
-  cat(substr(gsub("[[:space:]]+", " ", sentence), 1, MAX_NOTE), "\n", sep = "", file = NOTES, append = TRUE)
-}
+note <- function(sentence) quietly({
+  if (length(notes) < MAX_NOTES && !sentence %in% notes) {
+    notes <<- c(notes, sentence)
+    dir.create(dirname(NOTES), showWarnings = FALSE, recursive = TRUE)
+    cat(substr(gsub("[[:space:]]+", " ", sentence), 1, MAX_NOTE), "\n", sep = "", file = NOTES, append = TRUE)
+  }
+})
