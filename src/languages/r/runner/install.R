@@ -8,6 +8,10 @@ profile <- Sys.getenv("R_PROFILE_USER", "~/.Rprofile")
 if (file.exists(profile)) try(sys.source(profile, globalenv()))
 Sys.setenv(R_PROFILE_USER = "/dev/null")
 
+# R asks curl for what it downloads.
+if (!nzchar(Sys.getenv("CURL_CA_BUNDLE")) && nzchar(Sys.getenv("SSL_CERT_FILE")))
+  Sys.setenv(CURL_CA_BUNDLE = Sys.getenv("SSL_CERT_FILE"))
+
 local({
   repository <- Sys.getenv("R_REPO")
   known <- getOption("repos")

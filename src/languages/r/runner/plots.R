@@ -30,7 +30,10 @@ open_device <- function(width, height, unit, res, pointsize, bg) {
   per_inch <- switch(unit, px = if (is.na(res)) DPI else res, cm = 2.54, mm = 25.4, 1)
   width <- width / per_inch
   height <- height / per_inch
-  if (images >= MAX_IMAGES) return(open_blind(width, height, pointsize, bg))
+  if (images >= MAX_IMAGES) {
+    note_bound()
+    return(open_blind(width, height, pointsize, bg))
+  }
   dir.create(ARTIFACTS, showWarnings = FALSE, recursive = TRUE)
   device <- new.env(parent = emptyenv())
   device$files <- sprintf("%s/.%d-%d-%%06d.part", ARTIFACTS, Sys.getpid(), opened)
@@ -211,11 +214,7 @@ notes <- character()
 
 # Gives a finished file the next free number. All or nothing, even if we are killed in between.
 publish <- function(file, label) {
-  if (images >= MAX_IMAGES) {
-    if (images == MAX_IMAGES) note(sprintf("Only the first %d images were captured.", MAX_IMAGES))
-    images <<- MAX_IMAGES + 1
-    return()
-  }
+  if (images >= MAX_IMAGES) return(note_bound())
   repeat { # a forked child counts on its own
     images <<- images + 1
     numbered <- sprintf("%s/%06d-%s", ARTIFACTS, as.integer(images), label)
@@ -224,6 +223,9 @@ publish <- function(file, label) {
   }
 }
 
+note_bound <- function() note(sprintf("Only the first %d images were captured.", MAX_IMAGES))
+
+# Each sentence once.
 note <- function(sentence) quietly({
   if (length(notes) < MAX_NOTES && !sentence %in% notes) {
     notes <<- c(notes, sentence)
