@@ -14,6 +14,13 @@ std::string_view python_sitecustomize();
 std::string_view python_plots();
 std::string_view javascript_describe();
 std::string_view javascript_run();
+std::string_view java_describe();
+std::string_view java_compile();
+std::string_view java_prepare();
+std::string_view java_compile_program();
+std::string_view java_training();
+std::string_view java_install_packages();
+std::string_view java_collect_jars();
 }  // namespace llm_sandbox::embedded
 
 namespace llm_sandbox {
@@ -30,6 +37,13 @@ constexpr Script kScripts[] = {
     {"python/runner/llm_sandbox_plots.py", embedded::python_plots},
     {"javascript/describe.cjs", embedded::javascript_describe},
     {"javascript/runner/run.cjs", embedded::javascript_run},
+    {"java/describe.sh", embedded::java_describe},
+    {"java/runner/compile.sh", embedded::java_compile},
+    {"java/runner/prepare.sh", embedded::java_prepare},
+    {"java/runner/CompileProgram.java", embedded::java_compile_program},
+    {"java/runner/Training.java", embedded::java_training},
+    {"java/runner/InstallPackages.java", embedded::java_install_packages},
+    {"java/runner/CollectJars.java", embedded::java_collect_jars},
 };
 
 }  // namespace
