@@ -93,7 +93,7 @@ public final class CompileProgram {
    */
   private static List<String> runArguments(String classPath, String mainClass, long memory, boolean preview) {
     List<String> lines = new ArrayList<>();
-    lines.add("-Xmx" + memory * 65 / 100 / 1024 + "k");
+    lines.add("-Xmx" + memory * 70 / 100 / 1024 + "k");
     lines.add("-XX:-UsePerfData");
     lines.add("-XX:-CreateCoredumpOnCrash");
     lines.add("-XX:ErrorFile=/tmp/hs_err.log");

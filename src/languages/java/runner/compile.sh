@@ -4,8 +4,8 @@ bin=$1 runner=$2 prepared=$3
 shift 3
 memory=$3
 compiler() {
-  exec "$bin/java" -Xmx$((memory / 100 * 65 / 1024))k -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData \
-    -XX:ErrorFile=/dev/null -Duser.language=en "$@"
+  exec "$bin/java" -Xlog:disable -Xmx$((memory / 100 * 70 / 1024))k -XX:TieredStopAtLevel=1 -XX:+UseSerialGC \
+    -XX:-UsePerfData -XX:ErrorFile=/dev/null -Duser.language=en "$@"
 }
 if [ -f "$prepared/compiler.aot" ]; then
   compiler -XX:AOTCache="$prepared/compiler.aot" -cp "$prepared/compiler.jar" CompileProgram "$@"
