@@ -25,6 +25,13 @@ std::string_view r_install();
 std::string_view ruby_describe();
 std::string_view ruby_prepare();
 std::string_view ruby_start();
+std::string_view java_describe();
+std::string_view java_compile();
+std::string_view java_prepare();
+std::string_view java_compile_program();
+std::string_view java_training();
+std::string_view java_install_packages();
+std::string_view java_collect_jars();
 }  // namespace llm_sandbox::embedded
 
 namespace llm_sandbox {
@@ -52,6 +59,13 @@ constexpr Script kScripts[] = {
     {"ruby/describe.rb", embedded::ruby_describe},
     {"ruby/runner/prepare.rb", embedded::ruby_prepare},
     {"ruby/runner/start.rb", embedded::ruby_start},
+    {"java/describe.sh", embedded::java_describe},
+    {"java/runner/compile.sh", embedded::java_compile},
+    {"java/runner/prepare.sh", embedded::java_prepare},
+    {"java/runner/CompileProgram.java", embedded::java_compile_program},
+    {"java/runner/Training.java", embedded::java_training},
+    {"java/runner/InstallPackages.java", embedded::java_install_packages},
+    {"java/runner/CollectJars.java", embedded::java_collect_jars},
 };
 
 }  // namespace
