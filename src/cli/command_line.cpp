@@ -11,8 +11,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
-
-extern char** environ;
+#include "sandbox/runtime_config.h"
 
 namespace llm_sandbox {
 namespace {
@@ -92,12 +91,7 @@ void raise_descriptor_limit() {
 }
 
 void warn_of_unknown_variables() {
-  std::vector<std::string> names;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    names.emplace_back(text.substr(0, text.find('=')));
-  }
-  for (const auto& line : unknown_sandbox_variables(names)) spdlog::warn("{}", line);
+  for (const auto& line : unknown_sandbox_variables(process_environment_names())) spdlog::warn("{}", line);
 }
 
 }  // namespace

@@ -54,6 +54,7 @@ class Settings {
  private:
   std::map<std::string, std::string> flags_;
   std::map<std::string, std::string> file_;
+  std::vector<LanguageSource> languages_;
   std::string file_name_;
   EnvironmentLookup environment_;
   std::optional<Error> error_;

@@ -1,5 +1,7 @@
 #include "sandbox/runtime_config.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -105,6 +107,15 @@ EnvironmentLookup process_environment() {
     if (value == nullptr) return std::nullopt;
     return std::string(value);
   };
+}
+
+std::vector<std::string> process_environment_names() {
+  std::vector<std::string> names;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    names.emplace_back(text.substr(0, text.find('=')));
+  }
+  return names;
 }
 
 Result<uint64_t> parse_size(std::string_view name, std::string_view text, uint64_t smallest, uint64_t largest) {

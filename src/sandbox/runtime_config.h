@@ -14,6 +14,7 @@ namespace llm_sandbox {
 /// Looks up an environment variable; nullopt when it is not set. A value so that tests need no process environment.
 using EnvironmentLookup = std::function<std::optional<std::string>(const std::string&)>;
 EnvironmentLookup process_environment();
+std::vector<std::string> process_environment_names();
 
 /// The SANDBOX_* settings of the reference, parsed but not yet judged: each backend says which it can honour.
 /// Nothing set means the backend's own default.
