@@ -11,8 +11,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
-
-extern char** environ;
+#include "sandbox/runtime_config.h"
 
 namespace llm_sandbox {
 namespace {
@@ -25,6 +24,7 @@ struct Parsed {
   RunOptions run;
   std::string code;
   std::string language_name;
+  CacheOptions cache;
 };
 
 void add_settings(CLI::App& app, Parsed& parsed) {
@@ -56,6 +56,20 @@ CLI::App* add_run(CLI::App& app, Parsed& parsed) {
   return run;
 }
 
+CLI::App* add_cache(CLI::App& app, Parsed& parsed) {
+  CLI::App* cache = app.add_subcommand("cache", "Show or remove the packages that were installed and kept");
+  cache->require_subcommand(1);
+  const auto add = [&](const char* name, const char* help) {
+    CLI::App* command = cache->add_subcommand(name, help);
+    command->add_option("LANGUAGE", parsed.cache.language, "only this language's");
+    command->add_flag("--json", parsed.cache.json, "print JSON instead of a table");
+    return command;
+  };
+  add("list", "Show what is kept, the most recently used first");
+  add("clear", "Remove all that is not in use")->callback([&parsed] { parsed.cache.clear = true; });
+  return cache;
+}
+
 /// The program's own log: stderr only, since stdout belongs to MCP.
 void set_up_log(const std::string& level, bool quiet) {
   auto logger = spdlog::stderr_color_mt("llm-sandbox");
@@ -77,12 +91,7 @@ void raise_descriptor_limit() {
 }
 
 void warn_of_unknown_variables() {
-  std::vector<std::string> names;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    names.emplace_back(text.substr(0, text.find('=')));
-  }
-  for (const auto& line : unknown_sandbox_variables(names)) spdlog::warn("{}", line);
+  for (const auto& line : unknown_sandbox_variables(process_environment_names())) spdlog::warn("{}", line);
 }
 
 }  // namespace
@@ -98,6 +107,7 @@ int run_command_line(int argc, char** argv) {
   CLI::App* run = add_run(app, parsed);
   CLI::App* languages = app.add_subcommand("languages", "Show which languages can be used here");
   languages->add_option("NAME", parsed.language_name, "one language in detail");
+  CLI::App* cache = add_cache(app, parsed);
   CLI::App* doctor = app.add_subcommand("doctor", "Check each backend and say what is missing");
   try {
     app.parse(argc, argv);
@@ -107,7 +117,7 @@ int run_command_line(int argc, char** argv) {
 
   const Settings settings(parsed.flags, parsed.config_file, process_environment());
   if (parsed.print_config) return print_config_command(settings);
-  const bool serves = !run->parsed() && !languages->parsed() && !doctor->parsed();
+  const bool serves = !run->parsed() && !languages->parsed() && !cache->parsed() && !doctor->parsed();
   if (serves && app.get_subcommands().empty() && is_terminal(STDIN_FILENO)) {
     write_all(STDOUT_FILENO, app.help());
     return 0;
@@ -116,6 +126,7 @@ int run_command_line(int argc, char** argv) {
   warn_of_unknown_variables();
   raise_descriptor_limit();
   if (languages->parsed()) return languages_command(settings, parsed.language_name);
+  if (cache->parsed()) return cache_command(settings, parsed.cache);
   if (doctor->parsed()) return doctor_command(settings);
   if (!run->parsed()) return serve_command(settings);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -18,7 +19,7 @@ constexpr size_t kMaxConfigFileBytes = 1 << 20;
 constexpr Setting kTable[] = {
     {"BACKEND", "backend", "", "where programs run; nothing: the first usable of docker, podman, bubblewrap"},
     {"SANDBOX_NETWORK_MODE", "network-mode", "none", "none, or host: the program shares the host's network"},
-    {"SANDBOX_MEMORY", "memory", "512m", "memory of a sandbox, such as 512m or 1.5g"},
+    {"SANDBOX_MEMORY", "memory", "", "memory of a sandbox, such as 512m or 1.5g; nothing: the language's own"},
     {"SANDBOX_MEM_LIMIT", "mem-limit", "", "the same under its other name; wins over SANDBOX_MEMORY"},
     {"SANDBOX_CPUS", "cpus", "", "cores' worth of time, such as 1.5; nothing: all"},
     {"SANDBOX_CPU_COUNT", "cpu-count", "", "the same as a whole number; wins over SANDBOX_CPUS"},
@@ -27,12 +28,16 @@ constexpr Setting kTable[] = {
     {"SANDBOX_PRIVILEGED", "privileged", "", "refused by bubblewrap"},
     {"SANDBOX_CAP_DROP", "cap-drop", "", "capabilities to drop, comma-separated (bubblewrap always drops all)"},
     {"SANDBOX_SECURITY_OPT", "security-opt", "", "no-new-privileges (bubblewrap always sets it)"},
-    {"LLM_SANDBOX_PROCESSES", "processes", "128", "processes and threads of a sandbox, 8 to 32768"},
-    {"LLM_SANDBOX_DISK", "disk", "256m", "workspace and /tmp of a sandbox together"},
+    {"LLM_SANDBOX_PROCESSES", "processes", "",
+     "processes and threads of a sandbox, 8 to 32768; nothing: the language's own"},
+    {"LLM_SANDBOX_DISK", "disk", "", "workspace and /tmp of a sandbox together; nothing: the language's own"},
     {"LLM_SANDBOX_MAX_TIMEOUT", "max-timeout", "600", "the longest timeout in seconds that a call may ask for"},
     {"LLM_SANDBOX_OUTPUT", "output", "1m", "how much of stdout and of stderr an answer keeps"},
     {"LLM_SANDBOX_WORKERS", "workers", "", "calls that run at the same time; nothing: 4 for each core, at most 32"},
     {"LLM_SANDBOX_QUEUE", "queue", "64", "calls that may wait; more are refused as busy"},
+    {"LLM_SANDBOX_CACHE_DIR", "cache-dir", "",
+     "where installed packages are kept; nothing: ~/.cache/llm-sandbox, /var/cache/llm-sandbox for root"},
+    {"LLM_SANDBOX_CACHE_SIZE", "cache-size", "5g", "how much of them is kept; the least recently used go first"},
     {"LLM_SANDBOX_LOG", "log-level", "info", "trace, debug, info, warn, error or off; logs go to stderr"},
 };
 
@@ -51,7 +56,13 @@ Result<std::string> file_text(const std::string& key, const nlohmann::json& valu
   return fail(ErrorCode::kInvalidArgument, "'" + key + "' must be a text, a number, true, false or a list of texts.");
 }
 
-Result<std::map<std::string, std::string>> read_config_file(const std::string& path) {
+/// What a configuration file says.
+struct ConfigFile {
+  std::map<std::string, std::string> values;  ///< by variable name
+  std::vector<LanguageSource> languages;
+};
+
+Result<std::string> read_file(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
   if (!stream) return fail_errno("cannot be opened", errno);
   std::string text(kMaxConfigFileBytes + 1, '\0');
@@ -59,12 +70,34 @@ Result<std::map<std::string, std::string>> read_config_file(const std::string& p
   if (stream.bad()) return fail(ErrorCode::kIo, "cannot be read.");
   if (static_cast<size_t>(stream.gcount()) > kMaxConfigFileBytes) return fail(ErrorCode::kTooLarge, "is over 1 MiB.");
   text.resize(static_cast<size_t>(stream.gcount()));
+  return text;
+}
 
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+/// "languages": each an object, or the path of a file with one (relative to the configuration file).
+Result<std::vector<LanguageSource>> read_languages(const nlohmann::json& list, const std::filesystem::path& folder) {
+  if (!list.is_array()) return fail(ErrorCode::kInvalidArgument, "'languages' must be a list.");
+  std::vector<LanguageSource> sources;
+  for (const auto& one : list) {
+    if (!one.is_string()) {
+      sources.push_back({one.dump(), folder.string()});
+      continue;
+    }
+    const std::filesystem::path path = folder / one.get<std::string>();
+    auto text = read_file(path.string());
+    if (!text) return fail(std::move(text.error()).within("'languages': " + path.string()));
+    sources.push_back({std::move(*text), path.parent_path().string()});
+  }
+  return sources;
+}
+
+Result<ConfigFile> read_config_file(const std::string& path) {
+  auto text = read_file(path);
+  if (!text) return fail(std::move(text.error()));
+  const auto json = nlohmann::json::parse(*text, nullptr, false);
   if (!json.is_object()) return fail(ErrorCode::kInvalidArgument, "is not a JSON object.");
-  std::vector<std::string> keys;
+  std::vector<std::string> keys{"languages"};
   for (const auto& setting : kTable) keys.push_back(file_key(setting));
-  std::map<std::string, std::string> values;
+  ConfigFile file;
   for (const auto& [key, value] : json.items()) {
     const auto known = std::find(keys.begin(), keys.end(), key);
     if (known == keys.end()) {
@@ -72,11 +105,17 @@ Result<std::map<std::string, std::string>> read_config_file(const std::string& p
       return fail(ErrorCode::kInvalidArgument, "'" + key + "' is not a setting.",
                   nearest.empty() ? "" : "Did you mean '" + nearest + "'?");
     }
+    if (known == keys.begin()) {
+      auto languages = read_languages(value, std::filesystem::absolute(path).parent_path());
+      if (!languages) return fail(std::move(languages.error()));
+      file.languages = std::move(*languages);
+      continue;
+    }
     auto value_text = file_text(key, value);
     if (!value_text) return fail(std::move(value_text.error()));
-    values[kTable[known - keys.begin()].variable] = *value_text;
+    file.values[kTable[known - keys.begin() - 1].variable] = *value_text;
   }
-  return values;
+  return file;
 }
 
 Result<uint64_t> whole_number(const Settings& settings, const std::string& variable, uint64_t smallest,
@@ -90,19 +129,26 @@ Result<uint64_t> whole_number(const Settings& settings, const std::string& varia
   return number;
 }
 
-/// Fills the limits; the first value that is wrong is the error.
+/// Fills the limits; the first value that is wrong is the error. What is not set is the language's.
 Result<void> read_limits(const Settings& settings, EngineConfig& config) {
-  const auto processes = whole_number(settings, "LLM_SANDBOX_PROCESSES", 8, 32768);
-  if (!processes) return fail(processes.error());
-  config.limits.processes = static_cast<uint32_t>(*processes);
-
-  const auto disk = parse_memory("LLM_SANDBOX_DISK", settings.text("LLM_SANDBOX_DISK"));
-  if (!disk) return fail(disk.error());
-  config.limits.disk_bytes = *disk;
+  if (settings.get("LLM_SANDBOX_PROCESSES")) {
+    const auto processes = whole_number(settings, "LLM_SANDBOX_PROCESSES", 8, 32768);
+    if (!processes) return fail(processes.error());
+    config.limits.processes = static_cast<uint32_t>(*processes);
+  }
+  if (settings.get("LLM_SANDBOX_DISK")) {
+    const auto disk = parse_memory("LLM_SANDBOX_DISK", settings.text("LLM_SANDBOX_DISK"));
+    if (!disk) return fail(disk.error());
+    config.limits.disk_bytes = *disk;
+  }
 
   const auto output = parse_size("LLM_SANDBOX_OUTPUT", settings.text("LLM_SANDBOX_OUTPUT"), 1024, uint64_t{64} << 20);
   if (!output) return fail(output.error());
   config.kept_output_bytes = *output;
+
+  auto cache = settings.cache();
+  if (!cache) return fail(std::move(cache.error()));
+  config.cache = std::move(*cache);
 
   const auto seconds = whole_number(settings, "LLM_SANDBOX_MAX_TIMEOUT", 1, 86'400);
   if (!seconds) return fail(seconds.error());
@@ -118,11 +164,12 @@ Settings::Settings(std::map<std::string, std::string> flags, const std::string& 
                    EnvironmentLookup environment)
     : flags_(std::move(flags)), file_name_(config_file), environment_(std::move(environment)) {
   if (config_file.empty()) return;
-  auto values = read_config_file(config_file);
-  if (values) {
-    file_ = std::move(*values);
+  auto file = read_config_file(config_file);
+  if (file) {
+    file_ = std::move(file->values);
+    languages_ = std::move(file->languages);
   } else {
-    error_ = std::move(values.error()).within("The configuration file " + config_file);
+    error_ = std::move(file.error()).within("The configuration file " + config_file);
   }
 }
 
@@ -153,11 +200,27 @@ EnvironmentLookup Settings::lookup() const {
 EngineConfig Settings::engine_config() const {
   EngineConfig config;
   config.runtime = error_ ? Result<RuntimeConfig>(tl::unexpect, *error_) : runtime_config_from(lookup());
+  config.environment_names = process_environment_names();
   if (!config.runtime) return config;
+  if (auto languages = LanguageCatalog::with(languages_))
+    config.languages = std::move(*languages);
+  else
+    config.runtime = fail(std::move(languages.error()).within("The configuration file " + file_name_));
   if (auto limits = read_limits(*this, config); !limits) config.runtime = fail(limits.error());
   if (const auto number = workers(); !number) config.runtime = fail(number.error());
   if (const auto number = queue_capacity(); !number) config.runtime = fail(number.error());
   return config;
+}
+
+Result<LayerCache::Options> Settings::cache() const {
+  LayerCache::Options options;
+  options.folder = trim(text("LLM_SANDBOX_CACHE_DIR"));
+  if (options.folder.empty()) options.folder = default_cache_folder(lookup());
+  const auto bytes = parse_memory("LLM_SANDBOX_CACHE_SIZE", text("LLM_SANDBOX_CACHE_SIZE"));
+  if (!bytes) return fail(Error(bytes.error()));
+  options.max_bytes = *bytes;
+  options.max_layer_bytes = std::min(options.max_layer_bytes, options.max_bytes);
+  return options;
 }
 
 BackendFactory Settings::backend_factory() const {

@@ -45,6 +45,8 @@ class Settings {
   /// wrong.
   EngineConfig engine_config() const;
   BackendFactory backend_factory() const;
+  /// Where layers are kept and how much of them; kInvalidArgument.
+  Result<LayerCache::Options> cache() const;
   /// 1 to 256 workers; kInvalidArgument otherwise, likewise for queue_capacity.
   Result<size_t> workers() const;
   Result<size_t> queue_capacity() const;
@@ -52,6 +54,7 @@ class Settings {
  private:
   std::map<std::string, std::string> flags_;
   std::map<std::string, std::string> file_;
+  std::vector<LanguageSource> languages_;
   std::string file_name_;
   EnvironmentLookup environment_;
   std::optional<Error> error_;

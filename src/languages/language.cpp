@@ -1,12 +1,27 @@
 #include "languages/language.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "base/text.h"
 #include "languages/embedded.h"
 
 namespace llm_sandbox {
+namespace {
+
+/// The built-in language of that name as the patch changes it; the patch alone where there is none.
+std::string patched(const std::string& name, const nlohmann::json& patch) {
+  for (const auto text : embedded_languages()) {
+    auto language = nlohmann::json::parse(text);
+    if (language.at("name") != name) continue;
+    language.merge_patch(patch);
+    return language.dump();
+  }
+  return patch.dump();
+}
+
+}  // namespace
 
 LanguageCatalog LanguageCatalog::built_in() {
   LanguageCatalog catalog;
@@ -14,6 +29,26 @@ LanguageCatalog LanguageCatalog::built_in() {
     auto language = parse(text);
     if (!language) throw std::logic_error("built-in language: " + language.error().text());
     catalog.languages_.push_back(std::move(*language));
+  }
+  return catalog;
+}
+
+Result<LanguageCatalog> LanguageCatalog::with(const std::vector<LanguageSource>& sources) {
+  LanguageCatalog catalog = built_in();
+  for (const auto& [text, folder] : sources) {
+    const auto patch = nlohmann::json::parse(text, nullptr, false);
+    const auto name = patch.is_object() ? patch.find("name") : patch.end();
+    if (!patch.is_object() || name == patch.end() || !name->is_string())
+      return fail(ErrorCode::kInvalidArgument, "A language of the configuration is no JSON object with a \"name\".");
+    const std::string whole = patched(name->get_ref<const std::string&>(), patch);
+    auto language = parse(whole, folder);
+    if (!language) return fail(std::move(language.error()).within("The language " + printable(name->dump())));
+    const auto known = std::find_if(catalog.languages_.begin(), catalog.languages_.end(),
+                                    [&](const Language& one) { return one.name == language->name; });
+    if (known == catalog.languages_.end())
+      catalog.languages_.push_back(std::move(*language));
+    else
+      *known = std::move(*language);
   }
   return catalog;
 }

@@ -1,6 +1,11 @@
+#include <re2/re2.h>
+
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/text.h"
 #include "languages/embedded.h"
@@ -53,6 +58,11 @@ class Fields {
   bool flag(const std::string& field) {
     const json* value = required(field, json::value_t::boolean);
     return value != nullptr && value->get<bool>();
+  }
+
+  bool optional_flag(const std::string& field, bool otherwise) {
+    const json* value = optional(field, json::value_t::boolean);
+    return value != nullptr ? value->get<bool>() : otherwise;
   }
 
   std::vector<std::string> texts(const std::string& field) {
@@ -124,49 +134,154 @@ void check_placeholders(Fields& fields, const std::string& field, const std::str
   if (!unknown.empty()) fields.complain(field, "unknown placeholder " + unknown + "; known: " + join(known, ", "));
 }
 
-const std::vector<std::string>& run_placeholders() {
-  static const std::vector<std::string> known{"{runtime}", "{file}", "{runner}"};
+using Placeholders = std::vector<std::string>;
+
+/// What stands for something in every command of a language.
+const Placeholders& common_placeholders() {
+  static const Placeholders known{"{runtime}", "{bin}", "{runner}", "{prepared}"};
   return known;
 }
 
-std::vector<std::string> parse_run(Fields& fields, bool runnable) {
-  auto run = runnable ? fields.texts("run") : fields.optional_texts("run");
-  for (size_t i = 0; i < run.size(); ++i) check_placeholders(fields, at("run", i), run[i], run_placeholders());
-  const bool names_file =
-      std::any_of(run.begin(), run.end(), [](const auto& text) { return text.find("{file}") != std::string::npos; });
-  if (runnable && !names_file) fields.complain("run", "must hold {file}");
-  return run;
+Placeholders and_also(Placeholders known, const Placeholders& more) {
+  known.insert(known.end(), more.begin(), more.end());
+  return known;
 }
 
-std::vector<std::string> parse_environment(Fields& fields) {
-  std::vector<std::string> result;
-  const json* object = fields.optional("environment", json::value_t::object);
+const Placeholders& run_placeholders() {
+  static const Placeholders known = and_also(common_placeholders(), {"{file}", "{build}", "{memory}"});
+  return known;
+}
+
+const Placeholders& package_placeholders() {
+  static const Placeholders known = and_also(run_placeholders(), {"{packages}", "{tool}"});
+  return known;
+}
+
+std::vector<std::string> parse_argv(Fields& fields, const std::string& field, const Placeholders& known) {
+  auto argv = fields.optional_texts(field);
+  for (size_t i = 0; i < argv.size(); ++i) check_placeholders(fields, at(field, i), argv[i], known);
+  return argv;
+}
+
+bool holds(const std::vector<std::string>& argv, std::string_view placeholder) {
+  return std::any_of(argv.begin(), argv.end(),
+                     [&](const auto& text) { return text.find(placeholder) != std::string::npos; });
+}
+
+bool is_variable_name(const std::string& name) {
+  const auto allowed = [](char c) { return is_lower(c) || is_digit(c) || c == '_' || (c >= 'A' && c <= 'Z'); };
+  return all_of(name, allowed) && !is_digit(name[0]);
+}
+
+/// An object of texts, in its order.
+std::vector<std::pair<std::string, std::string>> parse_texts_by_name(Fields& fields, const std::string& field,
+                                                                     const Placeholders& known) {
+  std::vector<std::pair<std::string, std::string>> result;
+  const json* object = fields.optional(field, json::value_t::object);
   if (object == nullptr) return result;
   for (const auto& [name, value] : object->items()) {
-    const std::string field = "environment." + name;
-    const auto allowed = [](char c) { return is_lower(c) || is_digit(c) || c == '_' || (c >= 'A' && c <= 'Z'); };
-    if (!all_of(name, allowed) || is_digit(name[0])) fields.complain(field, "not a name of an environment variable");
+    const std::string where = field + "." + name;
     if (!value.is_string()) {
-      fields.complain(field, std::string("expected string, found ") + value.type_name());
+      fields.complain(where, std::string("expected string, found ") + value.type_name());
       continue;
     }
     const auto& text = value.get_ref<const std::string&>();
-    if (text.find('\0') != std::string::npos) fields.complain(field, "must not hold a zero byte");
-    check_placeholders(fields, field, text, run_placeholders());
+    if (text.find('\0') != std::string::npos) fields.complain(where, "must not hold a zero byte");
+    check_placeholders(fields, where, text, known);
+    result.emplace_back(name, text);
+  }
+  return result;
+}
+
+std::vector<std::string> parse_environment(Fields& fields, const std::string& field, const Placeholders& known) {
+  std::vector<std::string> result;
+  for (const auto& [name, text] : parse_texts_by_name(fields, field, known)) {
+    if (!is_variable_name(name)) fields.complain(field + "." + name, "not a name of an environment variable");
     result.push_back(name + "=" + text);
   }
   return result;
 }
 
-std::vector<RunnerFile> parse_runner_files(Fields& fields) {
+/// "512 MiB", "1.5 GiB".
+std::optional<uint64_t> parse_bytes(Fields& fields, const std::string& field) {
+  const std::string text = fields.optional_text(field);
+  if (text.empty()) return std::nullopt;
+  char* rest = nullptr;
+  const double number = std::strtod(text.c_str(), &rest);
+  const std::string_view unit = trim(rest);
+  const uint64_t factor = unit == "MiB" ? uint64_t{1} << 20 : unit == "GiB" ? uint64_t{1} << 30 : 0;
+  if (factor == 0 || !(number > 0) || number > 1024 * 1024) {
+    fields.complain(field, "must be a size such as \"512 MiB\" or \"1 GiB\"");
+    return std::nullopt;
+  }
+  return static_cast<uint64_t>(number * static_cast<double>(factor));
+}
+
+LimitOverrides parse_limits(Fields& fields, std::optional<Error>& complaint) {
+  LimitOverrides result;
+  const json* object = fields.optional("limits", json::value_t::object);
+  if (object == nullptr) return result;
+  Fields limits(*object, "limits", complaint);
+  result.memory_bytes = parse_bytes(limits, "memory");
+  result.disk_bytes = parse_bytes(limits, "disk");
+  if (const json* processes = limits.optional("processes", json::value_t::number_unsigned)) {
+    const auto number = processes->get<uint64_t>();
+    if (number < 8 || number > 32768) limits.complain("processes", "must be from 8 to 32768");
+    result.processes = static_cast<uint32_t>(number);
+  }
+  limits.refuse_unknown();
+  return result;
+}
+
+std::optional<PackageManager> parse_packages(Fields& fields, std::optional<Error>& complaint) {
+  const json* object = fields.optional("packages", json::value_t::object);
+  if (object == nullptr) return std::nullopt;
+  Fields packages(*object, "packages", complaint);
+  PackageManager result;
+  result.name_pattern = packages.text("name_pattern");
+  if (const RE2 pattern(result.name_pattern, RE2::Quiet); !pattern.ok())
+    packages.complain("name_pattern", "not a regular expression: " + pattern.error());
+  result.installed_serves = packages.optional_flag("installed_serves", true);
+  result.tool_names = packages.optional_texts("tool_names");
+  result.how_to_get_tool = packages.optional_text("how_to_get_tool");
+  result.install = parse_argv(packages, "install", and_also(package_placeholders(), {"{names}"}));
+  if (!holds(result.install, "{names}")) packages.complain("install", "must hold {names}");
+  result.settings = packages.optional_texts("settings");
+  result.settings_files = packages.optional_texts("settings_files");
+  for (size_t i = 0; i < result.settings_files.size(); ++i)
+    if (!result.settings_files[i].starts_with('/') && !result.settings_files[i].starts_with("~/"))
+      packages.complain(at("settings_files", i), "must begin with / or ~/");
+  result.install_environment = parse_environment(packages, "install_environment", package_placeholders());
+  result.environment = parse_environment(packages, "environment", package_placeholders());
+  result.compile = parse_argv(packages, "compile", package_placeholders());
+  result.run = parse_argv(packages, "run", package_placeholders());
+  result.links = parse_texts_by_name(packages, "links", package_placeholders());
+  for (const auto& [name, target] : result.links)
+    if (!is_plain_file_name(name)) packages.complain("links." + name, "must be a plain file name");
+  packages.refuse_unknown();
+  return result;
+}
+
+/// One that is not built in lies in the user's own folder.
+std::optional<std::string> script_of(const std::string& path, const std::string& folder) {
+  if (const auto content = embedded_script(path)) return std::string(*content);
+  if (folder.empty()) return std::nullopt;
+  std::ifstream stream(path.starts_with('/') ? path : folder + "/" + path, std::ios::binary);
+  if (!stream) return std::nullopt;
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+std::vector<RunnerFile> parse_runner_files(Fields& fields, const std::string& folder) {
   std::vector<RunnerFile> result;
   const auto paths = fields.optional_texts("runner_files");
   for (size_t i = 0; i < paths.size(); ++i) {
-    const auto content = embedded_script(paths[i]);
+    const auto content = script_of(paths[i], folder);
     if (!content)
       fields.complain(at("runner_files", i), "there is no runner " + paths[i]);
     else
-      result.push_back({paths[i].substr(paths[i].rfind('/') + 1), std::string(*content)});
+      result.push_back({paths[i].substr(paths[i].rfind('/') + 1), *content});
   }
   return result;
 }
@@ -178,15 +293,15 @@ std::string as_json(const std::vector<RunnerFile>& files) {
   return object.dump();
 }
 
-std::vector<std::string> parse_describe(Fields& fields, bool runnable, const std::vector<RunnerFile>& runner_files) {
-  auto argv = runnable ? fields.texts("describe") : fields.optional_texts("describe");
-  const std::string path = runnable ? fields.text("describe_script") : fields.optional_text("describe_script");
-  const auto script = embedded_script(path);
+std::vector<std::string> parse_describe(Fields& fields, const std::vector<RunnerFile>& runner_files,
+                                        const std::string& folder) {
+  auto argv = parse_argv(fields, "describe", {"{candidate}", "{script}", "{runner_files}"});
+  const std::string path = fields.optional_text("describe_script");
+  const auto script = path.empty() ? std::nullopt : script_of(path, folder);
   if (!path.empty() && !script) fields.complain("describe_script", "there is no script " + path);
-  for (size_t i = 0; i < argv.size(); ++i) {
-    check_placeholders(fields, at("describe", i), argv[i], {"{script}", "{runner_files}"});
-    if (argv[i] == "{script}") argv[i] = std::string(script.value_or(""));
-    if (argv[i] == "{runner_files}") argv[i] = as_json(runner_files);
+  for (auto& argument : argv) {
+    if (argument == "{script}") argument = script.value_or("");
+    if (argument == "{runner_files}") argument = as_json(runner_files);
   }
   return argv;
 }
@@ -229,9 +344,18 @@ void check_names(Fields& fields, const Language& language) {
     fields.complain("minimum_version", "must be numbers with dots between");
 }
 
+void check_commands(Fields& fields, const Language& language) {
+  if (!language.runnable) return;
+  if (language.run.empty()) fields.complain("run", "missing");
+  if (!holds(language.run, "{file}") && !holds(language.compile, "{file}"))
+    fields.complain(language.compile.empty() ? "run" : "compile", "must hold {file}");
+  if (language.describe.empty() == language.version.empty())
+    fields.complain("describe", "either this or version is needed");
+}
+
 }  // namespace
 
-Result<Language> LanguageCatalog::parse(std::string_view json_text) {
+Result<Language> LanguageCatalog::parse(std::string_view json_text, const std::string& folder) {
   json document;
   try {
     document = json::parse(json_text);
@@ -247,17 +371,22 @@ Result<Language> LanguageCatalog::parse(std::string_view json_text) {
   language.name = fields.text("name");
   language.title = fields.text("title");
   language.aliases = fields.optional_texts("aliases");
-  language.runnable = fields.flag("runnable");
+  language.runnable = fields.optional_flag("runnable", true);
   language.file_name = fields.text("file_name");
   language.file_endings = fields.optional_texts("file_endings");
-  language.run = parse_run(fields, language.runnable);
-  language.environment = parse_environment(fields);
-  language.runner_files = parse_runner_files(fields);
+  language.compile = parse_argv(fields, "compile", run_placeholders());
+  language.run = parse_argv(fields, "run", run_placeholders());
+  language.environment = parse_environment(fields, "environment", run_placeholders());
+  language.limits = parse_limits(fields, complaint);
+  language.prepare = parse_argv(fields, "prepare", common_placeholders());
+  language.packages = parse_packages(fields, complaint);
+  language.runner_files = parse_runner_files(fields, folder);
   language.out_of_memory_marks = fields.optional_texts("out_of_memory_marks");
   language.runtime_names = fields.texts("runtime_names");
   language.well_known_places = fields.optional_texts("well_known_places");
   language.minimum_version = fields.optional_text("minimum_version");
-  language.describe = parse_describe(fields, language.runnable, language.runner_files);
+  language.describe = parse_describe(fields, language.runner_files, folder);
+  language.version = parse_argv(fields, "version", {"{candidate}"});
   language.how_to_install = fields.text("how_to_install");
   language.package_manager = fields.text("package_manager");
   language.use_cases = fields.texts("use_cases");
@@ -265,6 +394,7 @@ Result<Language> LanguageCatalog::parse(std::string_view json_text) {
   language.examples = parse_examples(fields, complaint);
   check_names(fields, language);
   check_places(fields, language.well_known_places);
+  check_commands(fields, language);
   fields.refuse_unknown();
   if (complaint) return fail(std::move(*complaint));
   return language;

@@ -1,3 +1,5 @@
+#include <re2/re2.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -92,20 +94,55 @@ std::optional<Description> read_description(std::string_view output) {
   }
 }
 
-/// Asks a candidate what it is. The error is a sentence about it.
-tl::expected<Description, std::string> describe(const Language& language, const std::string& candidate,
-                                                const Surroundings& host) {
+std::vector<std::string> for_candidate(std::vector<std::string> argv, const std::string& candidate) {
+  std::replace(argv.begin(), argv.end(), std::string("{candidate}"), candidate);
+  return argv;
+}
+
+/// What one of the language's commands says about a candidate. The error is a sentence.
+tl::expected<std::string, std::string> ask(const std::vector<std::string>& command, const std::string& candidate,
+                                           const Surroundings& host) {
   SpawnSpec spec;
-  spec.executable = candidate;
-  spec.argv = language.describe;
-  spec.argv.insert(spec.argv.begin(), candidate);
+  spec.argv = for_candidate(command, candidate);
+  spec.executable = spec.argv.front();
   spec.environment = {"PATH=" + host.path_list, "HOME=" + host.home};
-  const auto capture = run_and_capture(spec, Deadline::after(host.patience), {}, kMaxDescription);
+  auto capture = run_and_capture(spec, Deadline::after(host.patience), {}, kMaxDescription);
   if (!capture) return tl::unexpected("does not work: " + capture.error().text());
   if (capture->exit_code != 0)
     return tl::unexpected("does not work: it ended with exit code " + std::to_string(capture->exit_code) + ": " +
                           last_line(capture->err));
-  auto description = read_description(capture->out);
+  return capture->out.empty() ? std::move(capture->err) : std::move(capture->out);
+}
+
+/// The first number with a dot in it: "5.4.6" of "Lua 5.4.6  Copyright …".
+std::string version_in(std::string_view text) {
+  std::string version;
+  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), R"(([0-9]+(?:\.[0-9]+)+))", &version) ? version
+                                                                                                             : "";
+}
+
+/// A runtime that says no more than its version lives in the folder above that of its executable.
+tl::expected<Description, std::string> describe_by_version(const Language& language, const std::string& candidate,
+                                                           const Surroundings& host) {
+  const auto said = ask(language.version, candidate, host);
+  if (!said) return tl::unexpected(said.error());
+  Description description;
+  description.executable = candidate;
+  description.version = version_in(*said);
+  if (description.version.empty()) return tl::unexpected(std::string("does not work: it did not say its version"));
+  const std::string real = canonical(candidate);
+  const std::string folder = real.substr(0, real.rfind('/'));
+  description.places = {folder.ends_with("/bin") ? folder.substr(0, folder.size() - 4) : folder};
+  return description;
+}
+
+/// Asks a candidate what it is. The error is a sentence about it.
+tl::expected<Description, std::string> describe(const Language& language, const std::string& candidate,
+                                                const Surroundings& host) {
+  if (language.describe.empty()) return describe_by_version(language, candidate, host);
+  const auto said = ask(language.describe, candidate, host);
+  if (!said) return tl::unexpected(said.error());
+  auto description = read_description(*said);
   if (!description) return tl::unexpected(std::string("does not work: it did not say what it is"));
   if (description->executable.empty() || description->executable[0] != '/' ||
       access(description->executable.c_str(), X_OK) != 0)
@@ -130,6 +167,14 @@ std::optional<std::string> store_of(const std::string& executable) {
   const size_t cellar = executable.find("/Cellar/");  // Homebrew
   if (cellar != std::string::npos && cellar > 0) return executable.substr(0, cellar);
   return std::nullopt;
+}
+
+/// Size and time of writing: a runtime that was upgraded in place has others.
+std::string stamp_of(const std::string& executable) {
+  struct stat info {};
+  if (stat(executable.c_str(), &info) != 0) return {};
+  return std::to_string(info.st_size) + "-" + std::to_string(info.st_mtim.tv_sec) + "." +
+         std::to_string(info.st_mtim.tv_nsec);
 }
 
 std::string unreachable(const std::string& path) {
@@ -161,6 +206,7 @@ tl::expected<Runtime, std::string> to_runtime(Description description, const Sur
   for (const auto& folder : runtime.paths)
     if (!host.can_show(folder)) return tl::unexpected(unreachable(folder));
   if (!host.can_show(runtime.executable)) return tl::unexpected(unreachable(runtime.executable));
+  runtime.stamp = stamp_of(runtime.executable);
   return runtime;
 }
 
@@ -196,7 +242,7 @@ std::vector<std::string> candidates(const Language& language, const Surroundings
 
 RuntimeSearch search(const Language& language, const Surroundings& host) {
   RuntimeSearch result;
-  if (language.describe.empty()) return result;
+  if (!language.runnable) return result;
   for (const auto& candidate : candidates(language, host)) {
     auto runtime = try_candidate(language, candidate, host);
     if (runtime) {

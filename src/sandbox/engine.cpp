@@ -1,13 +1,14 @@
 #include "sandbox/engine.h"
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
 #include "base/text.h"
 #include "sandbox/artifacts.h"
 #include "sandbox/outcome.h"
 #include "sandbox/output.h"
+#include "sandbox/package_names.h"
+#include "sandbox/placeholders.h"
 #include "sandbox/session.h"
 
 namespace llm_sandbox {
@@ -15,60 +16,35 @@ namespace {
 
 constexpr std::chrono::seconds kOpenTimeout{30};
 
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-}
-
-std::vector<std::string> substituted(std::vector<std::string> texts, const Language& language, const Runtime& runtime) {
-  for (auto& text : texts) {
-    replace_all(text, "{runtime}", runtime.executable);
-    replace_all(text, "{file}", std::string(kWorkspace) + "/" + language.file_name);
-    replace_all(text, "{runner}", kRunnerFolder);
+SandboxLimits limits_for(const Language& language, const EngineConfig& config) {
+  SandboxLimits limits;
+  for (const LimitOverrides& said : {language.limits, config.limits}) {
+    limits.memory_bytes = said.memory_bytes.value_or(limits.memory_bytes);
+    limits.processes = said.processes.value_or(limits.processes);
+    limits.disk_bytes = said.disk_bytes.value_or(limits.disk_bytes);
   }
-  return texts;
+  limits.memory_bytes = config.runtime->memory_bytes.value_or(limits.memory_bytes);
+  limits.cpus = config.runtime->cpus;
+  return limits;
 }
 
-/// Nothing of the server's own environment. The runtime's folder comes first in PATH, so that a program that starts
-/// `python3` or `node` by name gets the one that it runs on.
-std::vector<std::string> program_environment(const Language& language, const Runtime& runtime) {
-  const std::string folder = runtime.executable.substr(0, runtime.executable.rfind('/'));
-  std::vector<std::string> environment = {
-      "PATH=" + folder + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-      "HOME=" + std::string(kTemporary),
-      "TMPDIR=" + std::string(kTemporary),
-      "LANG=C.UTF-8",
-      "USER=sandbox",
-      "LOGNAME=sandbox",
-  };
-  auto own = substituted(language.environment, language, runtime);
-  std::move(own.begin(), own.end(), std::back_inserter(environment));
-  return environment;
+void append_line(std::string& text, std::string_view more) {
+  if (more.empty()) return;
+  if (!text.empty() && text.back() != '\n') text += '\n';
+  text += more;
 }
 
-/// A package name without version or spelling differences (PEP 503 normalisation serves the other managers as well).
-std::string package_key(std::string_view name) {
-  std::string key = to_lower(trim(name.substr(0, name.find(' '))));
-  std::replace_if(
-      key.begin(), key.end(), [](char c) { return c == '_' || c == '.'; }, '-');
-  return key;
-}
-
-/// The runtime's own packages serve a request for libraries; nothing else can be added in this version.
-Result<void> require_libraries(const Language& language, const Runtime& runtime,
-                               const std::vector<std::string>& wanted) {
-  std::vector<std::string> missing;
-  for (const auto& library : wanted) {
-    const bool present = std::any_of(runtime.libraries.begin(), runtime.libraries.end(),
-                                     [&](const auto& one) { return package_key(one) == package_key(library); });
-    if (!present) missing.push_back("'" + sanitize_utf8(library) + "'");
-  }
-  if (missing.empty()) return {};
-  return fail(
-      ErrorCode::kInstallFailed,
-      language.title + " here (" + runtime.executable + ") has no " + join(missing, ", ") +
-          ", and this version of llm-sandbox installs no packages.",
-      "Use what get_language_details lists, or install the package for that " + language.title + " on the host.");
+/// Why there is nothing to run.
+void judge_compilation(const ExecutionResult& compiled, std::chrono::milliseconds limit, ExecutionResult& result) {
+  const bool ours = compiled.reason == Reason::kCancelled || compiled.reason == Reason::kBackendUnavailable;
+  result.exit_code = compiled.exit_code;
+  result.reason = ours ? compiled.reason : Reason::kCompileFailed;
+  if (compiled.reason == Reason::kTimeout)
+    result.notes.push_back("Compiling took longer than " + format_duration(limit) + ", the time that a compiler has.");
+  else if (ours)
+    result.notes.insert(result.notes.end(), compiled.notes.begin(), compiled.notes.end());
+  else
+    for (const auto& note : compiled.notes) result.notes.push_back("While compiling: " + note);
 }
 
 }  // namespace
@@ -77,17 +53,52 @@ struct Engine::Plan {
   const Language* language = nullptr;
   Backend* backend = nullptr;
   std::shared_ptr<const RuntimeSearch> search;  ///< keeps the runtime alive
+  std::vector<std::string> packages;            ///< to install
+  std::vector<LayerCache::Lease> layers;        ///< keep what is mounted
   SandboxSpec spec;
-  Command command;
+  std::optional<Command> compile;
+  Command run;
+  std::vector<std::pair<std::string, std::string>> links;  ///< name in the workspace, target
 
   const Runtime& runtime() const { return *search->runtime; }
+
+  /// The command lines and their surroundings, once language, runtime and packages are known.
+  void settle_commands(std::chrono::milliseconds timeout, std::chrono::milliseconds compile_timeout) {
+    Placeholders placeholders(*language, runtime());
+    placeholders.set("memory", std::to_string(spec.limits.memory_bytes));
+    const auto& manager = language->packages;
+    const bool with_packages = !packages.empty();
+    run.argv = placeholders.fill(with_packages && !manager->run.empty() ? manager->run : language->run);
+    run.environment = base_environment(runtime());
+    set_variables(run.environment, placeholders.fill(language->environment));
+    if (with_packages) {
+      set_variables(run.environment, placeholders.fill(manager->environment));
+      for (const auto& [name, target] : manager->links) links.emplace_back(name, placeholders.fill(target));
+    }
+    run.limits.wall = timeout;
+    run.limits.file_bytes = spec.limits.disk_bytes;
+    if (language->compile.empty()) return;
+    compile = run;
+    compile->argv =
+        placeholders.fill(with_packages && !manager->compile.empty() ? manager->compile : language->compile);
+    compile->limits.wall = compile_timeout;
+  }
+
+  /// Puts what the commands work on into a new sandbox.
+  Result<void> fill(Session& session, const std::string& code) const {
+    if (auto put = session.put_file(language->file_name, code); !put) return put;
+    for (const auto& [name, target] : links)
+      if (auto made = session.make_symlink(name, target); !made) return made;
+    if (!compile) return {};
+    return session.make_folder(kBuildFolder.substr(kTemporary.size() + 1), kTemporary);
+  }
 };
 
 Engine::Engine(EngineConfig config, EnvironmentLookup environment, BackendFactory make_backend)
     : config_(std::move(config)),
       environment_(std::move(environment)),
       make_backend_(std::move(make_backend)),
-      languages_(LanguageCatalog::built_in()) {}
+      provisioner_(config_.cache, environment_, config_.environment_names) {}
 
 Engine::~Engine() = default;
 
@@ -119,13 +130,13 @@ std::shared_ptr<RuntimeFinder> Engine::finder() {
 Result<Engine::Plan> Engine::plan(const ExecutionRequest& request) {
   if (!config_.runtime) return fail(config_.runtime.error());
   Plan plan;
-  plan.language = languages_.find(request.language);
+  plan.language = config_.languages.find(request.language);
   if (plan.language == nullptr) {
-    const std::string nearest = nearest_name(to_lower(trim(request.language)), languages_.names());
+    const std::string nearest = nearest_name(to_lower(trim(request.language)), config_.languages.names());
     return fail(ErrorCode::kInvalidArgument,
                 "Unsupported language: " + sanitize_utf8(request.language).substr(0, 100) + ".",
                 (nearest.empty() ? "" : "Did you mean " + nearest + "? ") + "Supported are " +
-                    join(languages_.names(), ", ") + ".");
+                    join(config_.languages.names(), ", ") + ".");
   }
   if (!plan.language->runnable)
     return fail(ErrorCode::kBackendUnavailable,
@@ -143,23 +154,35 @@ Result<Engine::Plan> Engine::plan(const ExecutionRequest& request) {
     for (const auto& rejected : plan.search->rejected) sentence += " " + rejected.path + ": " + rejected.why + ".";
     return fail(ErrorCode::kRuntimeMissing, sentence, "Install it with: " + plan.language->how_to_install);
   }
-  if (auto present = require_libraries(*plan.language, plan.runtime(), request.libraries); !present)
-    return fail(present.error());
+  auto packages = checked_packages(*plan.language, request.libraries);
+  if (!packages) return fail(std::move(packages.error()));
+  plan.packages = missing_packages(*plan.language, plan.runtime(), *packages);
 
   plan.spec.config = *config_.runtime;
-  plan.spec.limits = config_.limits;
-  plan.spec.limits.memory_bytes = config_.runtime->memory_bytes.value_or(config_.limits.memory_bytes);
-  if (config_.runtime->cpus) plan.spec.limits.cpus = config_.runtime->cpus;
+  plan.spec.limits = limits_for(*plan.language, config_);
   plan.spec.runtime_paths = plan.runtime().paths;
   for (const auto& files : {plan.language->runner_files, plan.runtime().runner_files})
     for (const auto& file : files)
       plan.spec.files.push_back({std::string(kRunnerFolder) + "/" + file.name, file.content});
-
-  plan.command.argv = substituted(plan.language->run, *plan.language, plan.runtime());
-  plan.command.environment = program_environment(*plan.language, plan.runtime());
-  plan.command.limits.wall = request.timeout;
-  plan.command.limits.file_bytes = plan.spec.limits.disk_bytes;
+  plan.settle_commands(request.timeout, config_.compile_timeout);
   return plan;
+}
+
+/// Makes what the call needs beside the sandbox, where it is not there yet.
+Result<void> Engine::provide(Plan& plan, const RequestContext& context, ExecutionResult& result) {
+  const Provisioner::Target target{*plan.language, plan.runtime(), *plan.backend, *config_.runtime};
+  auto prepared = provisioner_.prepared(target, context, result.notes);
+  if (!prepared) return fail(std::move(prepared.error()));
+  if (!plan.language->prepare.empty())
+    plan.spec.mounts.push_back({*prepared ? (*prepared)->folder() : "", std::string(kPreparedFolder)});
+  if (*prepared) plan.layers.push_back(std::move(**prepared));
+
+  if (plan.packages.empty()) return {};
+  auto packages = provisioner_.packages(target, plan.packages, context);
+  if (!packages) return fail(std::move(packages.error()));
+  plan.spec.mounts.push_back({packages->folder(), std::string(kPackagesFolder)});
+  plan.layers.push_back(std::move(*packages));
+  return {};
 }
 
 void Engine::execute(const Plan& plan, const ExecutionRequest& request, const RequestContext& context,
@@ -168,9 +191,40 @@ void Engine::execute(const Plan& plan, const ExecutionRequest& request, const Re
   auto sandbox = plan.backend->open(plan.spec, Deadline::after(kOpenTimeout), context.stop);
   if (!sandbox) return judge_error(sandbox.error(), result);
   Session session(std::move(*sandbox));
-  if (auto put = session.put_file(plan.language->file_name, request.code); !put)
-    return judge_error(put.error(), result);
+  if (auto filled = plan.fill(session, request.code); !filled) return judge_error(filled.error(), result);
+  if (plan.compile) {
+    if (context.on_progress) context.on_progress({"compiling"});
+    compile(plan, session, context, result);
+    if (result.reason) return;
+  }
+  if (context.on_progress) context.on_progress({"running the program"});
+  const auto started = std::chrono::steady_clock::now();
+  run_program(plan, plan.run, session, context, result);
+  result.duration = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - started);
+  if (session.closed()) return;
+  auto artifacts = collect_artifacts(session, {config_.max_artifacts, config_.max_artifact_bytes});
+  result.artifacts = std::move(artifacts.items);
+  std::move(artifacts.notes.begin(), artifacts.notes.end(), std::back_inserter(result.notes));
+}
 
+/// Runs the compiler. What it says stays at the head of stderr, as on a terminal; if it fails, that is all.
+void Engine::compile(const Plan& plan, Session& session, const RequestContext& context, ExecutionResult& result) {
+  RequestContext to_stderr = context;
+  if (context.on_output)
+    to_stderr.on_output = [&](Stream, std::string_view bytes) { context.on_output(Stream::kStderr, bytes); };
+  ExecutionResult compiled;
+  run_program(plan, *plan.compile, session, to_stderr, compiled);
+  std::string said = std::move(compiled.stdout_bytes);
+  append_line(said, compiled.stderr_bytes);
+  result.stderr_bytes = std::move(said);
+  result.truncated = compiled.truncated;
+  if (compiled.exit_code == 0 && !compiled.reason) return;
+  judge_compilation(compiled, plan.compile->limits.wall, result);
+}
+
+/// Runs one command and adds what it said and how it ended to the result.
+void Engine::run_program(const Plan& plan, const Command& command, Session& session, const RequestContext& context,
+                         ExecutionResult& result) {
   OutputBuffer out(config_.kept_output_bytes);
   OutputBuffer err(config_.kept_output_bytes);
   LastLine last_line;
@@ -181,29 +235,19 @@ void Engine::execute(const Plan& plan, const ExecutionRequest& request, const Re
     last_line.append(bytes);
     context.on_progress({sanitize_utf8(last_line.text())});
   };
-  if (context.on_progress) context.on_progress({"running the program"});
-
-  const auto started = std::chrono::steady_clock::now();
-  const auto exited = session.exec(plan.command, on_output, context.stop);
-  result.duration = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - started);
-  result.truncated = out.truncated() || err.truncated();
+  const auto exited = session.exec(command, on_output, context.stop);
+  result.truncated = result.truncated || out.truncated() || err.truncated();
   result.stdout_bytes = out.take();
-  result.stderr_bytes = err.take();
+  append_line(result.stderr_bytes, err.take());
   const LimitEvents events = session.closed() ? LimitEvents{} : session.sandbox()->limit_events();
+  if (exited) return judge_outcome(*exited, events, *plan.language, command.limits, plan.spec.limits, result);
 
-  if (!exited) {
-    // The agent itself may have fallen to the memory limit; then the stream just ends.
-    const bool memory = exited.error().code == ErrorCode::kBackendUnavailable && events.out_of_memory_kills > 0;
-    if (!memory) return judge_error(exited.error(), result);
-    ExitedMessage killed;
-    killed.cause = EndCause::kMemoryLimit;
-    return judge_outcome(killed, events, *plan.language, plan.command.limits, plan.spec.limits, result);
-  }
-  judge_outcome(*exited, events, *plan.language, plan.command.limits, plan.spec.limits, result);
-  if (session.closed()) return;
-  auto artifacts = collect_artifacts(session, {config_.max_artifacts, config_.max_artifact_bytes});
-  result.artifacts = std::move(artifacts.items);
-  std::move(artifacts.notes.begin(), artifacts.notes.end(), std::back_inserter(result.notes));
+  // The agent itself may have fallen to the memory limit; then the stream just ends.
+  const bool memory = exited.error().code == ErrorCode::kBackendUnavailable && events.out_of_memory_kills > 0;
+  if (!memory) return judge_error(exited.error(), result);
+  ExitedMessage killed;
+  killed.cause = EndCause::kMemoryLimit;
+  judge_outcome(killed, events, *plan.language, command.limits, plan.spec.limits, result);
 }
 
 ExecutionResult Engine::run(const ExecutionRequest& request, const RequestContext& context) {
@@ -223,6 +267,10 @@ ExecutionResult Engine::run(const ExecutionRequest& request, const RequestContex
   result.language = plan->language->name;
   result.backend = plan->backend->name();
   result.network = plan->backend->network_reachable(plan->spec.config);
+  if (auto provided = provide(*plan, context, result); !provided) {
+    judge_error(provided.error(), result);
+    return result;
+  }
   execute(*plan, bounded, context, result);
   return result;
 }
@@ -254,7 +302,7 @@ bool Engine::network_reachable() {
 
 void Engine::warm_up() {
   if (!backend()) return;  // the first call tells why
-  if (const Language* python = languages_.find("python")) finder()->find(*python);
+  if (const Language* python = config_.languages.find("python")) finder()->find(*python);
 }
 
 void Engine::drain(Deadline deadline) {

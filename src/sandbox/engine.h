@@ -13,8 +13,11 @@
 #include "backends/backend.h"
 #include "base/error.h"
 #include "languages/language.h"
+#include "sandbox/layer_cache.h"
+#include "sandbox/provisioner.h"
 #include "sandbox/request.h"
 #include "sandbox/runtime_config.h"
+#include "sandbox/session.h"
 
 namespace llm_sandbox {
 
@@ -24,11 +27,15 @@ using BackendFactory = std::function<Result<std::unique_ptr<Backend>>()>;
 /// answers with them.
 struct EngineConfig {
   Result<RuntimeConfig> runtime = RuntimeConfig{};
-  SandboxLimits limits;  ///< RuntimeConfig overrides memory and cpus
+  LanguageCatalog languages = LanguageCatalog::built_in();
+  LimitOverrides limits;  ///< win over those of a language; RuntimeConfig's memory wins over both
   std::chrono::milliseconds max_timeout{600'000};
+  std::chrono::milliseconds compile_timeout{60'000};
   uint64_t kept_output_bytes = kDefaultKeptOutputBytes;  ///< of each stream
   uint32_t max_artifacts = 50;
   uint64_t max_artifact_bytes = uint64_t{20} << 20;  ///< all together
+  LayerCache::Options cache;                         ///< installed packages and prepared runtimes
+  std::vector<std::string> environment_names;  ///< of the variables that package managers may get
 };
 
 /// What `languages` and get_language_details tell of one language here and now.
@@ -54,7 +61,7 @@ class Engine {
   /// result.
   ExecutionResult run(const ExecutionRequest& request, const RequestContext& context);
 
-  const LanguageCatalog& languages() const { return languages_; }
+  const LanguageCatalog& languages() const { return config_.languages; }
   LanguageReport report(const Language& language);
   /// The backend in use; chosen and probed at the first call. kBackendUnavailable, kInvalidArgument.
   Result<Backend*> backend();
@@ -71,14 +78,18 @@ class Engine {
  private:
   struct Plan;
   Result<Plan> plan(const ExecutionRequest& request);
+  Result<void> provide(Plan& plan, const RequestContext& context, ExecutionResult& result);
   void execute(const Plan& plan, const ExecutionRequest& request, const RequestContext& context,
                ExecutionResult& result);
+  void compile(const Plan& plan, Session& session, const RequestContext& context, ExecutionResult& result);
+  void run_program(const Plan& plan, const Command& command, Session& session, const RequestContext& context,
+                   ExecutionResult& result);
   std::shared_ptr<RuntimeFinder> finder();
 
   EngineConfig config_;
   EnvironmentLookup environment_;
   BackendFactory make_backend_;
-  LanguageCatalog languages_;
+  Provisioner provisioner_;
   std::mutex mutex_;  ///< guards the two below
   std::unique_ptr<Backend> backend_;
   std::shared_ptr<RuntimeFinder> finder_;

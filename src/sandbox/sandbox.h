@@ -18,10 +18,21 @@ constexpr std::string_view kTemporary = "/tmp";                              ///
 constexpr std::string_view kArtifactFolder = "/tmp/.llm-sandbox/artifacts";  ///< runners put figures here, out of band
 constexpr std::string_view kRunnerFolder = "/llm-sandbox";  ///< read-only: the runners of src/languages/
 
+constexpr std::string_view kPreparedFolder = "/opt/llm-sandbox/prepared";  ///< read-only: what a runtime made once
+constexpr std::string_view kPackagesFolder = "/opt/llm-sandbox/packages";  ///< read-only: installed packages
+constexpr std::string_view kBuildFolder = "/tmp/.llm-sandbox/build";       ///< what a compiler makes
+
 /// A small read-only file that the backend places in the sandbox.
 struct SandboxFile {
   std::string path;  ///< absolute, in the sandbox
   std::string content;
+};
+
+/// A folder or socket of the host that the server made for sandboxes, shown at a place of its own.
+struct SandboxMount {
+  std::string host_path;  ///< empty: an empty folder
+  std::string path;       ///< absolute, in the sandbox
+  bool writable = false;  ///< the backend gives it to the sandbox's user
 };
 
 /// What a backend needs to know to make one sandbox.
@@ -30,6 +41,7 @@ struct SandboxSpec {
   SandboxLimits limits;
   std::vector<std::string> runtime_paths;  ///< host folders shown read-only at the same place (an interpreter's prefix)
   std::vector<SandboxFile> files;
+  std::vector<SandboxMount> mounts;
 };
 
 /// What the limits outside the agent did to a sandbox so far (zero where no cgroup holds it).

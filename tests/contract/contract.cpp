@@ -15,7 +15,12 @@ std::string backend_name() {
   return name == nullptr ? "bubblewrap" : name;
 }
 
+/// Kept from run to run: preparing a language takes seconds.
+std::string cache_folder() { return "/var/tmp/llm-sandbox-tests-" + std::to_string(geteuid()); }
+
 std::unique_ptr<Engine> engine_with(EngineConfig config) {
+  if (config.cache.folder.empty()) config.cache.folder = cache_folder();
+  config.environment_names = process_environment_names();
   return std::make_unique<Engine>(std::move(config), process_environment(),
                                   [] { return make_backend(backend_name()); });
 }

@@ -15,9 +15,14 @@ class Arguments {
  public:
   void add(std::initializer_list<std::string> more) { list_.insert(list_.end(), more); }
   void add(const std::vector<std::string>& more) { list_.insert(list_.end(), more.begin(), more.end()); }
-  void read_only(const std::string& path) {
+  void read_only(const std::string& path) { mount("--ro-bind", path, path); }
+  void mount(const std::string& how, const std::string& source, const std::string& path) {
     add_parents(path);
-    add({"--ro-bind", path, path});
+    add({how, source, path});
+  }
+  void empty_folder(const std::string& path) {
+    add_parents(path);
+    add({"--perms", "0555", "--dir", path});
   }
   void limited_tmpfs(const std::string& path, uint64_t bytes) {
     add({"--perms", "1777", "--size", std::to_string(bytes), "--tmpfs", path});
@@ -74,6 +79,15 @@ void add_files(Arguments& arguments, const BwrapPlan& plan) {
     arguments.add({"--perms", "0555", "--file", std::to_string(descriptor), path});
 }
 
+void add_mounts(Arguments& arguments, const BwrapPlan& plan) {
+  for (const auto& [host_path, path, writable] : plan.mounts) {
+    if (host_path.empty())
+      arguments.empty_folder(path);
+    else
+      arguments.mount(writable ? "--bind" : "--ro-bind", host_path, path);
+  }
+}
+
 }  // namespace
 
 const std::vector<SyntheticFile>& synthetic_files() {
@@ -96,6 +110,7 @@ std::vector<std::string> bwrap_arguments(const BwrapPlan& plan) {
   add_writable_places(arguments, plan);
   for (const auto& path : plan.runtime_mounts) arguments.read_only(path);
   add_files(arguments, plan);
+  add_mounts(arguments, plan);
   // Last: what was made by hand above must be complete.
   arguments.add({"--remount-ro", "/dev", "--remount-ro", "/", "--chdir", std::string(kWorkspace), "--"});
   arguments.add(plan.program);

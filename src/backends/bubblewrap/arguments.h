@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backends/bubblewrap/host_layout.h"
+#include "sandbox/sandbox.h"
 
 namespace llm_sandbox {
 
@@ -19,6 +20,7 @@ struct BwrapPlan {
   HostLayout layout;
   std::vector<std::string> runtime_mounts;
   std::vector<DataFile> files;
+  std::vector<SandboxMount> mounts;
   uint64_t disk_bytes = 0;  ///< /tmp and the workspace together
   bool share_network = false;
   int seccomp_descriptor = -1;

@@ -124,12 +124,23 @@ StartRequest request_for(const SandboxSpec& spec, std::vector<std::string> mount
   StartRequest request;
   request.runtime_mounts = std::move(mounts);
   request.files = &spec.files;
+  request.mounts = spec.mounts;
   request.disk_bytes = spec.limits.disk_bytes;
   request.share_network = shares_network(spec.config);
   request.memory_is_held = resources.cgroups->holds(Controller::kMemory);
   request.join_files = resources.cgroup.join_files();
   if (resources.id) request.host_id = resources.id->id();
   return request;
+}
+
+/// A server run as root gives the folders and sockets that a sandbox may use to the sandbox's id.
+Result<void> give_away(const std::vector<SandboxMount>& mounts, const HostResources& resources) {
+  if (!resources.id) return {};
+  const uid_t id = resources.id->id();
+  for (const auto& mount : mounts)
+    if (mount.writable && lchown(mount.host_path.c_str(), id, id) != 0)
+      return fail_errno("Give " + mount.host_path + " to the sandbox", errno);
+  return {};
 }
 
 Result<void> check_limits(const SandboxLimits& limits) {
@@ -229,6 +240,8 @@ Result<std::unique_ptr<Sandbox>> BubblewrapBackend::open(const SandboxSpec& spec
   if (!errors) return fail(std::move(errors.error()));
   auto resources = state_->claim(spec.limits, number);
   if (!resources) return fail(std::move(resources.error()));
+
+  if (auto given = give_away(spec.mounts, *resources); !given) return fail(std::move(given.error()));
 
   StartRequest request = request_for(spec, std::move(*mounts), *resources);
   request.input = request.output = stream->theirs.get();

@@ -133,6 +133,7 @@ Result<Started> start(const Toolbox& toolbox, const StartRequest& request) {
   BwrapPlan plan;
   plan.layout = toolbox.layout;
   plan.runtime_mounts = request.runtime_mounts;
+  plan.mounts = request.mounts;
   plan.disk_bytes = request.disk_bytes;
   plan.share_network = request.share_network;
   plan.program = request.program;

@@ -52,6 +52,7 @@ struct Toolbox {
 struct StartRequest {
   std::vector<std::string> runtime_mounts;
   const std::vector<SandboxFile>* files = nullptr;
+  std::vector<SandboxMount> mounts;
   uint64_t disk_bytes = 0;
   bool share_network = false;
   bool memory_is_held = true;           ///< by a control group

@@ -28,6 +28,7 @@ struct RunOptions {
   bool share_network = false;
   bool memory_is_held = true;
   uint64_t disk_bytes = uint64_t{64} << 20;
+  std::vector<std::string> handed_over;  ///< host files that become the sandbox's user's own
 };
 
 inline std::string read_to_end(int fd, Deadline deadline) {
@@ -64,6 +65,8 @@ inline Ran run_in_sandbox(std::vector<std::string> program, const RunOptions& op
   if (geteuid() == 0) {
     id = HostIds::of_host().claim().value();
     request.host_id = id->id();
+    for (const auto& path : options.handed_over)
+      if (chown(path.c_str(), id->id(), id->id()) != 0) return {};
   }
   request.runtime_mounts = options.runtime_mounts;
   request.files = &options.files;

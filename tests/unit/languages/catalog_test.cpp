@@ -11,11 +11,11 @@ namespace {
 
 json valid() {
   return json::parse(R"json({
-    "name": "lua", "title": "Lua", "aliases": ["luajit"], "runnable": true, "file_name": "main.lua",
+    "name": "lua", "title": "Lua", "aliases": ["luajit"], "file_name": "main.lua",
     "run": ["{runtime}", "{file}"], "environment": {"LUA_PATH": "{runner}/?.lua"},
     "runner_files": ["javascript/runner/run.cjs"], "out_of_memory_marks": ["not enough memory"],
     "runtime_names": ["lua"], "well_known_places": ["/usr/bin", "~/lua/*/bin"], "minimum_version": "5.3",
-    "describe": ["-e", "{script}"], "describe_script": "javascript/describe.cjs",
+    "describe": ["{candidate}", "-e", "{script}"], "describe_script": "javascript/describe.cjs",
     "how_to_install": "sudo apt-get install lua5.4", "package_manager": "luarocks", "use_cases": ["Scripting"],
     "visualization_support": false,
     "examples": [{"title": "Hello", "description": "Print", "code": ["print('a')", "print('b')"]}]
@@ -46,7 +46,6 @@ TEST_CASE("the built-in catalog has the seven languages in the order of the cont
   CHECK(catalog.names() == std::vector<std::string>{"python", "java", "javascript", "cpp", "go", "ruby", "r"});
   for (const auto& language : catalog.all()) {
     CAPTURE(language.name);
-    CHECK(language.runnable == (language.name == "python" || language.name == "javascript"));
     CHECK(language.visualization_support == (language.name == "python" || language.name == "r"));
     CHECK(language.examples.size() >= 2);
     CHECK(!language.out_of_memory_marks.empty());
@@ -105,8 +104,8 @@ TEST_CASE("a language file becomes a language, scripts filled in") {
   REQUIRE(language->runner_files.size() == 1);
   CHECK(language->runner_files[0].name == "run.cjs");
   CHECK(language->runner_files[0].content.find("runMain") != std::string::npos);
-  REQUIRE(language->describe.size() == 2);
-  CHECK(language->describe[1].find("JSON.stringify") != std::string::npos);
+  REQUIRE(language->describe.size() == 3);
+  CHECK(language->describe[2].find("JSON.stringify") != std::string::npos);
   CHECK(language->examples[0].code == "print('a')\nprint('b')\n");
 }
 
@@ -119,19 +118,35 @@ TEST_CASE("a bad language file is refused with the path of the field") {
       {with("/aliases", "lj"), "aliases: expected array, found string"},
       {with("/aliases/0", 1), "aliases[0]: expected string, found number"},
       {with("/aliases/0", "LuaJIT"), "aliases[0]: must be lower-case letters, digits, +, # or -"},
-      {with("/runnable", "yes"), "runnable: expected boolean, found string"},
       {with("/file_name", "../main.lua"), "file_name: must be a plain file name"},
-      {with("/run", json::array()), "run: must not be empty"},
+      {with("/run", json::array()), "run: missing"},
       {with("/run", {"{runtime}"}), "run: must hold {file}"},
-      {with("/run/1", "{fil}"), "run[1]: unknown placeholder {fil}; known: {runtime}, {file}, {runner}"},
+      {with("/run/1", "{fil}"),
+       "run[1]: unknown placeholder {fil}; known: {runtime}, {bin}, {runner}, {prepared}, {file}, {build}"},
       {with("/environment", json::array()), "environment: expected object, found array"},
       {with("/environment", {{"A B", "x"}}), "environment.A B: not a name of an environment variable"},
       {with("/environment", {{"A", 1}}), "environment.A: expected string, found number"},
       {with("/environment", {{"A", std::string("x\0y", 3)}}), "environment.A: must not hold a zero byte"},
       {with("/runner_files/0", "lua/x"), "runner_files[0]: there is no runner lua/x"},
       {with("/describe_script", "lua/x"), "describe_script: there is no script lua/x"},
-      {with("/describe/1", "{scrip}"), "describe[1]: unknown placeholder {scrip}; known: {script}, {runner_files}"},
-      {without("describe"), "describe: missing"},
+      {with("/describe/1", "{scrip}"),
+       "describe[1]: unknown placeholder {scrip}; known: {candidate}, {script}, {runner_files}"},
+      {without("describe"), "describe: either this or version is needed"},
+      {with("/version", {"{candidate}", "-v"}), "describe: either this or version is needed"},
+      {with("/limits", {{"memory", "lots"}}), "limits.memory: must be a size such as \"512 MiB\" or \"1 GiB\""},
+      {with("/limits", {{"memory", "-1 GiB"}}), "limits.memory: must be a size such as \"512 MiB\" or \"1 GiB\""},
+      {with("/limits", {{"processes", 7}}), "limits.processes: must be from 8 to 32768"},
+      {with("/limits", {{"threads", 7}}), "limits.threads: unknown field"},
+      {with("/compile", {"{names}"}),
+       "compile[0]: unknown placeholder {names}; known: {runtime}, {bin}, {runner}, {prepared}, {file}, {build}"},
+      {with("/packages", json::object()), "packages.name_pattern: missing"},
+      {with("/packages", {{"name_pattern", "(a"}, {"install", {"{names}"}}}),
+       "packages.name_pattern: not a regular expression: missing ): (a"},
+      {with("/packages", {{"name_pattern", "a"}, {"install", {"luarocks"}}}), "packages.install: must hold {names}"},
+      {with("/packages", {{"name_pattern", "a"}, {"install", {"{names}"}}, {"links", {{"../x", "y"}}}}),
+       "packages.links.../x: must be a plain file name"},
+      {with("/packages", {{"name_pattern", "a"}, {"install", {"{names}"}}, {"settings_files", {"x"}}}),
+       "packages.settings_files[0]: must begin with / or ~/"},
       {with("/runtime_names/0", "bin/lua"), "runtime_names[0]: must be a plain file name"},
       {with("/well_known_places/1", "lua/bin"), "well_known_places[1]: must begin with / or ~/"},
       {with("/minimum_version", "v5"), "minimum_version: must be numbers with dots between"},

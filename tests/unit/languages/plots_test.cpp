@@ -215,3 +215,32 @@ TEST_CASE("a program draws undisturbed where captures cannot be put") {
   CHECK(ran.out == "end\n");
   CHECK(ran.err == "");
 }
+
+TEST_CASE("of an animation that waits for its window the last frame is captured") {
+  if (!can_draw()) return;
+  const std::string begin =
+      "from matplotlib.animation import FuncAnimation\nfigure, axes = plt.subplots(figsize=(3, 2))\n"
+      "frames = []\ndef draw(frame):\n    frames.append(frame)\n    return axes.plot([0, frame])\n";
+  for (const std::string blit : {"False", "True"}) {
+    const Ran ran = draw(begin + "animation = FuncAnimation(figure, draw, frames=7, blit=" + blit +
+                         ")\nplt.show()\nprint(frames[-1], axes.get_lines()[-1].get_ydata()[-1])");
+    CHECK(ran.out == "6 6\n");
+    CHECK(ran.artifact_names() == Names{"000001-figure-1.png"});
+    CHECK(ran.notes.empty());
+  }
+  const Ran saved =
+      draw(begin + "animation = FuncAnimation(figure, draw, frames=3)\nanimation.save('a.gif', 'pillow')");
+  CHECK(saved.workspace == Names{"a.gif", "main.py"});
+  CHECK(saved.artifacts.empty());
+  const Ran failing =
+      draw(begin + "animation = FuncAnimation(figure, lambda frame: draw(frame) if frame < 3 else 1 / 0)");
+  CHECK(failing.artifacts.size() == 1);
+  REQUIRE(failing.notes.size() == 1);
+  CHECK(failing.notes[0] == "Figure 1 is an animation that failed: ZeroDivisionError: division by zero");
+  const Ran endless = draw(begin +
+                           "animation = FuncAnimation(figure, lambda frame: None, frames=iter(int, 1), "
+                           "save_count=10 ** 9)\nplt.plot([1])");
+  CHECK(endless.artifacts.size() == 1);
+  REQUIRE(endless.notes.size() == 1);
+  CHECK(endless.notes[0].find("the last one was too far") != std::string::npos);
+}

@@ -1,23 +1,29 @@
 """Captures what a program draws, out of band: into a folder that the server empties after the run.
 
-matplotlib: every figure that is shown or still open at the end. Pillow: every image that is shown. Nothing here may break
-the program or print anything; what could not be captured becomes a sentence in the notes.
+matplotlib: every figure that is shown or still open at the end. Pillow: every image that is shown. What draws web pages is
+in llm_sandbox_pages.py. Nothing here may break the program or print anything; what could not be captured becomes a sentence
+in the notes.
 """
 import atexit
 import contextlib
 import functools
 import itertools
+import json
 import logging
 import math
 import os
+import shutil
 import sys
 import threading
+import time
 import warnings
 import weakref
 from importlib.machinery import ModuleSpec
+from importlib.util import module_from_spec, spec_from_file_location
 
 ARTIFACTS = "/tmp/.llm-sandbox/artifacts"  # kArtifactFolder; name order is drawing order, hidden names are unfinished
 NOTES = "/tmp/.llm-sandbox/notes"  # one sentence a line
+PREPARED = ("/opt/llm-sandbox/packages/.prepared", "/opt/llm-sandbox/prepared")  # by prepare.py
 WORKSPACE = os.path.realpath("/sandbox") + "/"  # image files in it are collected by the server
 
 DPI = 100
@@ -26,6 +32,8 @@ MAX_IMAGES = 100
 MAX_NOTES = 20
 MAX_NOTE = 400  # characters
 MAX_REMARKS = 3  # of matplotlib about one figure
+MAX_FRAMES = 1000  # of an animation, on the way to its last one
+MAX_FRAME_SECONDS = 5
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".svg", ".gif", ".webp")
 INTERACTIVE_BACKENDS = frozenset(
     "gtk3 gtk4 gtk3agg gtk3cairo gtk4agg gtk4cairo macosx nbagg notebook qt4agg qt4cairo qt5agg qt5cairo qtagg qtcairo"
@@ -37,10 +45,13 @@ INTERACTIVE_BACKENDS = frozenset(
 def find_spec(ours, name, path, target):
     """For `ours`, the finder in sitecustomize.py: the spec of a module that draws, so made that we see it loaded; else
     None."""
-    if name == "matplotlib.pyplot":
-        return _watched(ours, name, path, target, _pyplot_loaded)
-    if name == "PIL.ImageShow":
-        return _watched(ours, name, path, target, _image_show_loaded)
+    if name in WATCHED:
+        return _watched(ours, name, path, target, WATCHED[name])
+    if name.startswith(("plotly.", "altair.", "bokeh.")):
+        return _watched(ours, name, path, target, _page_maker_loaded)
+    if name == "matplotlib.font_manager":
+        _bring_font_cache(sys.modules["matplotlib"])
+        return None
     backend = name.rpartition("backend_")[2]
     if backend in INTERACTIVE_BACKENDS and _called_from("switch_backend"):
         return ModuleSpec(name, AggInstead)
@@ -89,11 +100,33 @@ def _called_from(function):
     return frame is not None
 
 
+def _hide(wrapper, original):
+    """In the traceback of an error the wrapper is a line of the original, not one of a file unknown to the reader."""
+    code = original.__code__
+    wrapper.__code__ = wrapper.__code__.replace(
+        co_name=code.co_name, co_filename=code.co_filename, co_firstlineno=code.co_firstlineno)
+    return functools.wraps(original)(wrapper)
+
+
+def _page_maker_loaded(module):
+    _pages().loaded(module)
+
+
+@functools.lru_cache(maxsize=None)
+def _pages():
+    spec = spec_from_file_location("llm_sandbox_pages", os.path.dirname(__file__) + "/llm_sandbox_pages.py")
+    pages = module_from_spec(spec)  # stays out of sys.modules
+    spec.loader.exec_module(pages)
+    pages.publish, pages.note, pages.hide, pages.WORKSPACE = _publish, _note, _hide, WORKSPACE
+    return pages
+
+
 # --- matplotlib -------------------------------------------------------------------------------------------------------
 
 _process = os.getpid()
 _kept = weakref.WeakKeyDictionary()  # figure -> the file that the program saved it to, or None if we captured it
 _savefig = None  # matplotlib's own
+_animations = []  # weak references to those that are not at their last frame
 
 
 def _pyplot_loaded(pyplot):
@@ -127,16 +160,32 @@ def _wrap_savefig(figure_class):
     global _savefig
     original = _savefig = figure_class.savefig
     wrapper = lambda self, *args, **kwargs: _saved(self, original(self, *args, **kwargs), args, kwargs)
-    # In the traceback of an error in savefig this is a line of matplotlib, not one of a file unknown to the reader.
-    code = original.__code__
-    wrapper.__code__ = wrapper.__code__.replace(
-        co_name="savefig", co_filename=code.co_filename, co_firstlineno=code.co_firstlineno)
-    figure_class.savefig = functools.wraps(original)(wrapper)
+    figure_class.savefig = _hide(wrapper, original)
 
 
 def _saved(figure, result, args, kwargs):
     with contextlib.suppress(Exception):
         _remember_file(figure, args[0] if args else kwargs["fname"], kwargs.get("format"))
+    return result
+
+
+def _animation_loaded(module):
+    create, save = module.Animation.__init__, module.Animation.save
+    created = lambda self, *args, **kwargs: _animation_created(self, create(self, *args, **kwargs))
+    saved = lambda self, *args, **kwargs: _animation_saved(self, save(self, *args, **kwargs), args, kwargs)
+    module.Animation.__init__ = _hide(created, create)
+    module.Animation.save = _hide(saved, save)
+
+
+def _animation_created(animation, result):
+    _animations.append(weakref.ref(animation))
+    return result
+
+
+def _animation_saved(animation, result, args, kwargs):
+    with contextlib.suppress(Exception):
+        _animations.remove(weakref.ref(animation))
+        _remember_file(animation._fig, args[0] if args else kwargs["filename"], None)
     return result
 
 
@@ -183,7 +232,11 @@ def _capture(manager):
     title = "Figure %d" % manager.num
     try:
         figure = manager.canvas.figure
-        if _is_empty(figure) or _is_kept(figure):
+        if _is_kept(figure):
+            return
+        for animation in _take_animations(figure):
+            _go_to_last_frame(animation, title)
+        if _is_empty(figure):
             return
         with _notes_instead_of_output(title):
             _publish("figure-%d" % manager.num, lambda path: _draw(figure, path, title))
@@ -191,6 +244,58 @@ def _capture(manager):
         figure.stale = False
     except Exception as error:
         _note("%s could not be captured: %s: %s" % (title, type(error).__name__, error))
+
+
+def _take_animations(figure):
+    """Those of the figure that would run if it were shown in a window. Without one they stay at their first frame."""
+    references = [reference for reference in _animations if getattr(reference(), "_fig", None) is figure]
+    for reference in references:
+        _animations.remove(reference)
+    return [reference() for reference in references]
+
+
+def _go_to_last_frame(animation, title):
+    animation._draw_was_started = True  # or it remarks that it went undrawn
+    give_up = time.monotonic() + MAX_FRAME_SECONDS
+    try:
+        animation._init_draw()
+        for number, frame in enumerate(animation.new_saved_frame_seq(), 1):
+            animation._draw_frame(frame)
+            if number >= MAX_FRAMES or time.monotonic() > give_up:
+                _note("%s is an animation of which frame %d was drawn; the last one was too far." % (title, number))
+                return
+    except Exception as error:
+        _note("%s is an animation that failed: %s: %s" % (title, type(error).__name__, error))
+
+
+def _bring_font_cache(matplotlib):
+    """Looking at all fonts of the system takes matplotlib a tenth of a second and more, once for each home folder; in a
+    sandbox that is once for each program."""
+    folder = matplotlib.get_cachedir()
+    for prepared in PREPARED:
+        for name in _fresh_font_caches(prepared):
+            if not os.path.exists(os.path.join(folder, name)):
+                unfinished = os.path.join(folder, "%s.%d" % (name, os.getpid()))
+                shutil.copyfile(os.path.join(prepared, name), unfinished)
+                os.replace(unfinished, os.path.join(folder, name))
+
+
+def _fresh_font_caches(prepared):
+    """The names of those that are still true: no font folder has changed since."""
+    try:
+        with open(os.path.join(prepared, "font-folders.json"), encoding="utf-8") as file:
+            folders = json.load(file)
+        fresh = all(_modified(folder) == modified for folder, modified in folders.items())
+        return [name for name in os.listdir(prepared) if fresh and name.startswith("fontlist-")]
+    except OSError:
+        return []
+
+
+def _modified(folder):
+    try:
+        return os.stat(folder).st_mtime_ns
+    except OSError:
+        return None
 
 
 def _is_empty(figure):
@@ -247,6 +352,10 @@ def _save_image(image, path):
     image.save(path, format="PNG")
 
 
+WATCHED = {"matplotlib.pyplot": _pyplot_loaded, "matplotlib.animation": _animation_loaded,
+           "PIL.ImageShow": _image_show_loaded}
+
+
 # --- Out of band ------------------------------------------------------------------------------------------------------
 
 _lock = threading.RLock()
@@ -254,8 +363,8 @@ _images = 0
 _notes = 0
 
 
-def _publish(label, write):
-    """Lets `write` make a PNG file and gives it the next free number. All or nothing, even if we are killed in between."""
+def _publish(label, write, suffix=".png"):
+    """Lets `write` make a file and gives it the next free number. All or nothing, even if we are killed in between."""
     global _images
     with _lock:
         if _images >= MAX_IMAGES:
@@ -269,7 +378,7 @@ def _publish(label, write):
             write(hidden)
             for _images in itertools.count(_images + 1):  # a forked child counts on its own
                 with contextlib.suppress(FileExistsError):
-                    os.link(hidden, "%s/%06d-%s.png" % (ARTIFACTS, _images, label))
+                    os.link(hidden, "%s/%06d-%s%s" % (ARTIFACTS, _images, label, suffix))
                     return
         finally:
             with contextlib.suppress(OSError):

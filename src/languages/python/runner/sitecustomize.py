@@ -4,13 +4,16 @@ import os
 import sys
 
 plots = None
+drawing = {"matplotlib.pyplot", "matplotlib.animation", "matplotlib.font_manager", "PIL.ImageShow",
+           "plotly.io._renderers", "plotly.io._html", "plotly.offline.offline", "bokeh.io.showing",
+           "altair.vegalite.v4.api", "altair.vegalite.v5.api", "altair.vegalite.v6.api"}
 this = sys.modules.pop(__name__)
 
 
 def find_spec(name, path=None, target=None):
     """Lets llm_sandbox_plots.py, loaded only then, take part in the import of what draws."""
     global plots
-    if name != "matplotlib.pyplot" and name != "PIL.ImageShow" and not name.startswith("matplotlib.backends."):
+    if name not in drawing and not name.startswith("matplotlib.backends."):
         return None
     try:
         if plots is None:

@@ -1,0 +1,63 @@
+#include "sandbox/package_names.h"
+
+#include <re2/re2.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace llm_sandbox {
+namespace {
+
+/// A package name without version or spelling differences (PEP 503 normalisation serves the other managers as well).
+std::string package_key(std::string_view name) {
+  std::string key = to_lower(trim(name.substr(0, name.find(' '))));
+  std::replace_if(
+      key.begin(), key.end(), [](char c) { return c == '_' || c == '.'; }, '-');
+  return key;
+}
+
+Error refused(const Language& language, const std::string& name) {
+  return {ErrorCode::kInvalidArgument,
+          "'" + printable(name.substr(0, kMaxPackageName)) + "' is no name of a package for " + language.title + " (" +
+              language.package_manager + ").",
+          "Name packages only, with a version where the package manager knows such; options, addresses and paths are "
+          "refused."};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> checked_packages(const Language& language, const std::vector<std::string>& wanted) {
+  std::vector<std::string> names;
+  if (wanted.empty()) return names;
+  if (!language.packages)
+    return fail(ErrorCode::kInvalidArgument, "No packages can be installed for " + language.title + ".",
+                "Leave 'libraries' empty.");
+  if (wanted.size() > kMaxPackages)
+    return fail(ErrorCode::kInvalidArgument, "'libraries' names " + std::to_string(wanted.size()) +
+                                                 " packages; at most " + std::to_string(kMaxPackages) +
+                                                 " can be installed for one call.");
+  const RE2 pattern(language.packages->name_pattern, RE2::Quiet);
+  for (const auto& one : wanted) {
+    std::string name(trim(one));
+    if (name.size() > kMaxPackageName || !RE2::FullMatch(name, pattern)) return fail(refused(language, name));
+    names.push_back(std::move(name));
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+std::vector<std::string> missing_packages(const Language& language, const Runtime& runtime,
+                                          const std::vector<std::string>& names) {
+  if (!language.packages || !language.packages->installed_serves) return names;
+  std::vector<std::string> missing;
+  for (const auto& name : names) {
+    const bool present = std::any_of(runtime.libraries.begin(), runtime.libraries.end(),
+                                     [&](const auto& one) { return package_key(one) == package_key(name); });
+    if (!present) missing.push_back(name);
+  }
+  return missing;
+}
+
+}  // namespace llm_sandbox

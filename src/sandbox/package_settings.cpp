@@ -1,0 +1,93 @@
+#include "sandbox/package_settings.h"
+
+#include <re2/re2.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <optional>
+
+#include "languages/host_paths.h"
+
+namespace llm_sandbox {
+namespace {
+
+constexpr std::streamsize kMaxFileBytes = 1 << 20;
+
+/// Which certificates to trust, by the names that the libraries under the managers know.
+constexpr std::array<const char*, 6> kCertificates = {"SSL_CERT_FILE",  "SSL_CERT_DIR",        "REQUESTS_CA_BUNDLE",
+                                                      "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO"};
+
+bool is_proxy(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return name == "http_proxy" || name == "https_proxy" || name == "all_proxy" || name == "no_proxy";
+}
+
+bool matches(const std::string& name, const std::string& pattern) {
+  if (pattern.ends_with('*')) return name.starts_with(pattern.substr(0, pattern.size() - 1));
+  return name == pattern;
+}
+
+bool is_wanted(const std::string& name, const PackageManager& packages) {
+  if (is_proxy(name)) return false;
+  if (std::find(kCertificates.begin(), kCertificates.end(), name) != kCertificates.end()) return true;
+  return std::any_of(packages.settings.begin(), packages.settings.end(),
+                     [&](const auto& pattern) { return matches(name, pattern); });
+}
+
+std::optional<std::string> small_file(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > kMaxFileBytes) return std::nullopt;
+  std::ifstream stream(path, std::ios::binary);
+  std::string content(static_cast<size_t>(info.st_size), '\0');
+  if (!stream.read(content.data(), info.st_size)) return std::nullopt;
+  return content;
+}
+
+/// Shows a file or folder at its own place; a file that the sandbox's user may not reach is copied.
+void show(const std::string& path, const std::function<bool(const std::string&)>& can_show, PackageSettings& settings) {
+  if (!path.starts_with('/') || in_base_system(path)) return;
+  if (can_show(path)) {
+    settings.mounts.push_back({path, path});
+  } else if (auto content = small_file(path)) {
+    settings.files.push_back({path, std::move(*content)});
+  }
+}
+
+}  // namespace
+
+PackageSettings gather_package_settings(const PackageManager& packages, const EnvironmentLookup& environment,
+                                        const std::vector<std::string>& names,
+                                        const std::function<bool(const std::string&)>& can_show) {
+  PackageSettings settings;
+  for (const auto& name : names) {
+    if (!is_wanted(name, packages)) continue;
+    const auto value = environment(name);
+    if (!value || value->empty()) continue;
+    settings.environment.push_back(name + "=" + *value);
+    settings.texts.push_back(*value);
+    show(*value, can_show, settings);
+  }
+  const std::string home = environment("HOME").value_or("");
+  for (const auto& file : packages.settings_files) {
+    const bool of_home = file.starts_with("~/");
+    const std::string path = of_home ? home + file.substr(1) : file;
+    auto content = small_file(path);
+    if (!content) continue;
+    settings.texts.push_back(*content);
+    if (of_home)
+      settings.home_files.emplace_back(file.substr(2), std::move(*content));
+    else
+      show(path, can_show, settings);
+  }
+  return settings;
+}
+
+std::string without_credentials(std::string text) {
+  static const RE2 credentials("://[^/@[:space:]]+@");
+  RE2::GlobalReplace(&text, credentials, "://…@");
+  return text;
+}
+
+}  // namespace llm_sandbox

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+#include "base/error.h"
+#include "languages/language.h"
+#include "sandbox/layer_cache.h"
+#include "sandbox/request.h"
+#include "sandbox/runtime_config.h"
+
+namespace llm_sandbox {
+
+/// Makes, once, what calls of a language are then shown read-only: its prepared runtime and sets of installed packages.
+/// Both are made in a sandbox and kept in the LayerCache. Thread-safe.
+class Provisioner {
+ public:
+  /// `environment` and `names` (of all that it holds) are where package managers' own settings come from.
+  Provisioner(LayerCache::Options cache, EnvironmentLookup environment, std::vector<std::string> names);
+
+  /// A language on a runtime in a backend: what a layer is made for.
+  struct Target {
+    const Language& language;
+    const Runtime& runtime;
+    Backend& backend;
+    const RuntimeConfig& config;
+  };
+
+  /// What the language's `prepare` makes; nothing where it has none or where it cannot be made (`notes` gets the
+  /// reason, once for each runtime). kCancelled.
+  Result<std::optional<LayerCache::Lease>> prepared(const Target& target, const RequestContext& context,
+                                                    std::vector<std::string>& notes);
+
+  /// The installed packages (names as checked_packages() gives them, at least one). kInstallFailed with the manager's
+  /// own words, kCancelled.
+  Result<LayerCache::Lease> packages(const Target& target, const std::vector<std::string>& names,
+                                     const RequestContext& context);
+
+ private:
+  LayerCache cache_;
+  EnvironmentLookup environment_;
+  std::vector<std::string> names_;
+  std::mutex mutex_;                ///< guards the one below
+  std::set<std::string> given_up_;  ///< runtimes that could not be prepared: not tried again
+};
+
+}  // namespace llm_sandbox
