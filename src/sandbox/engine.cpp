@@ -64,7 +64,8 @@ struct Engine::Plan {
 
   /// The command lines and their surroundings, once language, runtime and packages are known.
   void settle_commands(std::chrono::milliseconds timeout, std::chrono::milliseconds compile_timeout) {
-    const Placeholders placeholders(*language, runtime());
+    Placeholders placeholders(*language, runtime());
+    placeholders.set("memory", std::to_string(spec.limits.memory_bytes));
     const auto& manager = language->packages;
     const bool with_packages = !packages.empty();
     run.argv = placeholders.fill(with_packages && !manager->run.empty() ? manager->run : language->run);
