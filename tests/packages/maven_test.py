@@ -24,8 +24,8 @@ SOURCES = {
 }
 
 
-def require_tools():
-    for tool in ("mvn", "javac", "jar"):
+def require_tools(*tools):
+    for tool in tools:
         if shutil.which(tool) is None:
             raise unittest.SkipTest(f"skipped: {tool}")
 
@@ -50,34 +50,44 @@ def publish(repository, work, artifact, version, dependencies=()):
                    f"<dependencies>{listed}</dependencies></project>")
 
 
+def make_repository(folder):
+    """One in which greeting needs words."""
+    repository = os.path.join(folder, "repository")
+    work = os.path.join(folder, "work")
+    os.makedirs(work)
+    publish(repository, work, "words", "2.0")
+    publish(repository, work, "greeting", "1.0", [("words", "2.0")])
+    return repository
+
+
+def make_home(folder, url):
+    """A home whose settings name a repository as the mirror of all others, and a proxy of the user's."""
+    home = os.path.join(folder, "home")
+    os.makedirs(os.path.join(home, ".m2"))
+    with open(os.path.join(home, ".m2", "settings.xml"), "w", encoding="utf-8") as file:
+        file.write(f"""<settings xmlns="http://maven.apache.org/SETTINGS/1.2.0">
+  <proxies>
+    <proxy><protocol>http</protocol><host>proxy.invalid</host><port>1</port></proxy>
+  </proxies>
+  <mirrors>
+    <mirror><id>mine</id><mirrorOf>*</mirrorOf><url>{url}</url></mirror>
+  </mirrors>
+</settings>
+""")
+    return home
+
+
 class LocalRepository(PackageTest):
-    """The user's settings name a repository on this machine as the mirror of all others, and a proxy of the user's."""
+    """The user's settings name a repository on this machine."""
 
     language = "java"
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        require_tools()
-        repository = os.path.join(cls.folder, "repository")
-        work = os.path.join(cls.folder, "work")
-        os.makedirs(work)
-        publish(repository, work, "words", "2.0")
-        publish(repository, work, "greeting", "1.0", [("words", "2.0")])
-        cls.server = cls.enterClassContext(FileServer(repository))
-        home = os.path.join(cls.folder, "home")
-        os.makedirs(os.path.join(home, ".m2"))
-        with open(os.path.join(home, ".m2", "settings.xml"), "w", encoding="utf-8") as file:
-            file.write(f"""<settings xmlns="http://maven.apache.org/SETTINGS/1.2.0">
-  <proxies>
-    <proxy><protocol>http</protocol><host>proxy.invalid</host><port>1</port></proxy>
-  </proxies>
-  <mirrors>
-    <mirror><id>mine</id><mirrorOf>*</mirrorOf><url>{cls.server.url}</url></mirror>
-  </mirrors>
-</settings>
-""")
-        cls.environment = {**os.environ, "HOME": home}
+        require_tools("mvn", "javac", "jar")
+        cls.server = cls.enterClassContext(FileServer(make_repository(cls.folder)))
+        cls.environment = {**os.environ, "HOME": make_home(cls.folder, cls.server.url)}
 
     def test_with_what_it_depends_on_and_only_once(self):
         self.assertPrints("Hello, Ada\n", self.run_program(SAYS_HELLO, "org.example:greeting:1.0"))
@@ -116,6 +126,33 @@ class LocalRepository(PackageTest):
         self.assertNotRun("compile_failed", "Main.java:1: error: cannot find symbol", answer)
 
 
+class OwnAuthority(PackageTest):
+    """A repository whose certificate only the user's SSL_CERT_FILE vouches for."""
+
+    language = "java"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        require_tools("mvn", "javac", "jar", "openssl")
+        cls.authority = os.path.join(cls.folder, "authority.pem")
+        key = os.path.join(cls.folder, "key.pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=test",
+                        "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cls.authority],
+                       check=True, capture_output=True)
+        server = FileServer(make_repository(cls.folder), tls=(cls.authority, key))
+        url = cls.enterClassContext(server).url
+        cls.environment = {**os.environ, "HOME": make_home(cls.folder, url)}
+
+    def test_it_is_trusted_if_the_user_does(self):
+        self.assertPrints("Hello, Ada\n", self.run_program(SAYS_HELLO, "org.example:greeting:1.0",
+                                                           SSL_CERT_FILE=self.authority))
+
+    def test_it_is_not_if_the_user_does_not(self):
+        self.assertNotRun("install_failed", "certification path",
+                          self.run_program(SAYS_HELLO, "org.example:greeting:1.0"))
+
+
 class Central(PackageTest):
     """The registry that the user has set, Maven Central if none."""
 
@@ -124,7 +161,7 @@ class Central(PackageTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        require_tools()
+        require_tools("mvn", "javac")
         project = os.path.join(cls.folder, "project")
         os.makedirs(project)
         with open(os.path.join(project, "pom.xml"), "w", encoding="utf-8") as file:

@@ -9,6 +9,7 @@ import http.server
 import json
 import os
 import shutil
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -80,17 +81,24 @@ def require_registry(*command, environment=None):
 
 
 class FileServer:
-    """Serves a folder on loopback while it is entered; `requests` are the paths asked for."""
+    """Serves a folder on loopback while it is entered; `requests` are the paths asked for. `tls` is a pair of files, the
+    certificate and its key."""
 
     CONNECTIONS = 32  # at a time
 
-    def __init__(self, folder):
+    def __init__(self, folder, tls=None):
         self.requests = []
         handler = functools.partial(self._handler(), directory=folder)
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self.port = self._server.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
+        if tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*tls)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True,
+                                                      do_handshake_on_connect=False)  # but by the one who reads
+            self._server.handle_error = lambda *_: None  # a client may well refuse the certificate
 
     def _handler(self):
         requests = self.requests
