@@ -21,7 +21,7 @@ constexpr std::array<const char*, 6> kCertificates = {"SSL_CERT_FILE",  "SSL_CER
 
 bool is_proxy(std::string name) {
   std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
-  return name == "http_proxy" || name == "https_proxy" || name == "all_proxy" || name == "no_proxy";
+  return name.ends_with("_proxy");  // PIP_PROXY and the like, too
 }
 
 bool matches(const std::string& name, const std::string& pattern) {
@@ -66,7 +66,7 @@ PackageSettings gather_package_settings(const PackageManager& packages, const En
     const auto value = environment(name);
     if (!value || value->empty()) continue;
     settings.environment.push_back(name + "=" + *value);
-    settings.texts.push_back(*value);
+    settings.texts.push_back(settings.environment.back());
     show(*value, can_show, settings);
   }
   const std::string home = environment("HOME").value_or("");
