@@ -32,6 +32,16 @@ std::string_view java_compile_program();
 std::string_view java_training();
 std::string_view java_install_packages();
 std::string_view java_collect_jars();
+std::string_view go_describe();
+std::string_view go_environment();
+std::string_view go_prepare();
+std::string_view go_compile();
+std::string_view go_install();
+std::string_view cpp_describe();
+std::string_view cpp_options();
+std::string_view cpp_prepare();
+std::string_view cpp_compile();
+std::string_view cpp_install();
 }  // namespace llm_sandbox::embedded
 
 namespace llm_sandbox {
@@ -66,6 +76,16 @@ constexpr Script kScripts[] = {
     {"java/runner/Training.java", embedded::java_training},
     {"java/runner/InstallPackages.java", embedded::java_install_packages},
     {"java/runner/CollectJars.java", embedded::java_collect_jars},
+    {"go/describe.sh", embedded::go_describe},
+    {"go/runner/environment.sh", embedded::go_environment},
+    {"go/runner/prepare.sh", embedded::go_prepare},
+    {"go/runner/compile.sh", embedded::go_compile},
+    {"go/runner/install.sh", embedded::go_install},
+    {"cpp/describe.sh", embedded::cpp_describe},
+    {"cpp/runner/options.sh", embedded::cpp_options},
+    {"cpp/runner/prepare.sh", embedded::cpp_prepare},
+    {"cpp/runner/compile.sh", embedded::cpp_compile},
+    {"cpp/runner/install.sh", embedded::cpp_install},
 };
 
 }  // namespace
