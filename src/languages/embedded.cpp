@@ -21,6 +21,7 @@ std::string_view r_describe();
 std::string_view r_start();
 std::string_view r_profile();
 std::string_view r_plots();
+std::string_view r_prepare();
 std::string_view r_install();
 std::string_view ruby_describe();
 std::string_view ruby_prepare();
@@ -65,6 +66,7 @@ constexpr Script kScripts[] = {
     {"r/runner/start.sh", embedded::r_start},
     {"r/runner/profile.R", embedded::r_profile},
     {"r/runner/plots.R", embedded::r_plots},
+    {"r/runner/prepare.R", embedded::r_prepare},
     {"r/runner/install.R", embedded::r_install},
     {"ruby/describe.rb", embedded::ruby_describe},
     {"ruby/runner/prepare.rb", embedded::ruby_prepare},

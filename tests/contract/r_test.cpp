@@ -154,6 +154,12 @@ TEST_CASE("R: output is there when a program is stopped") {
   CHECK(pictures(result) == Names{"figure-1.png", "figure-2.png"});  // nobody knows whether the third was finished
 }
 
+TEST_CASE("R: too much memory is named") {
+  if (!can_run()) return;
+  CHECK(r("x <- list()\nfor (i in 1:1000) x[[i]] <- rnorm(1e6)").reason == Reason::kMemoryLimit);
+  CHECK(r("x <- numeric(1e14)").reason == Reason::kMemoryLimit);
+}
+
 TEST_CASE("R: a signal is named") {
   if (!can_run()) return;
   const auto result = r("plot(1); plot(2); tools::pskill(Sys.getpid(), tools::SIGKILL); Sys.sleep(600)");

@@ -97,6 +97,11 @@ TEST_CASE("ruby: output is there when a program is stopped") {
   CHECK(result.stdout_bytes == "before");
 }
 
+TEST_CASE("ruby: too much memory is named") {
+  if (!can_run()) return;
+  CHECK(ruby("x = []\nloop { x << 'a' * (8 << 20) }").reason == Reason::kMemoryLimit);
+}
+
 TEST_CASE("ruby: a signal is named") {
   if (!can_run()) return;
   const auto result = ruby("print 'up'\nProcess.kill 'KILL', $$\nsleep");

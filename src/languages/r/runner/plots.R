@@ -14,7 +14,7 @@ MAX_IMAGES <- 100
 MAX_NOTES <- 20
 MAX_NOTE <- 400 # characters
 
-process <- Sys.getpid()
+process <- 0 # the one that has loaded this
 quietly <- function(code) tryCatch(suppressWarnings(suppressMessages(code)), error = function(e) NULL)
 
 # --- Devices ----------------------------------------------------------------------------------------------------------
