@@ -24,7 +24,8 @@ update() {
 known() {
   for name; do
     apt-cache -o Dir::State="$folder" -o Dir::State::status="$system/status" -o Dir::State::lists="$lists" \
-      -o Dir::Cache="$folder" show "${name%%=*}" >/dev/null 2>&1 || { echo "E: Unable to locate package $name"; return 1; }
+      -o Dir::Cache="$folder" pkgnames "${name%%=*}" | grep -qxF -e "${name%%=*}" ||
+      { echo "E: Unable to locate package ${name%%=*}"; return 1; }
   done
 }
 # The lists of the machine may be missing, or too old to find anything by.
