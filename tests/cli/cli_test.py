@@ -95,6 +95,51 @@ class RunCommand(unittest.TestCase):
             self.assertIn(b"No space left", done.stderr)
 
 
+class UserLanguages(unittest.TestCase):
+    """The example of docs/languages.md, and what can be wrong with one's own."""
+
+    EXAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "config", "examples", "perl.json")
+
+    def test_the_example_adds_a_language(self):
+        done = run("run", "--config", self.EXAMPLE, "--language", "pl", "-",
+                   stdin=b"use strict; my %n = (a => 1); print join(',', %n), qq(\\n); exit 3")
+        self.assertEqual((done.stdout, done.returncode), (b"a,1\n", 3))
+        listed = run("languages", "--config", self.EXAMPLE).stdout.decode().splitlines()
+        self.assertRegex(listed[-1], r"^perl +5\.\d+\.\d+  /usr/bin/perl$")
+        details = run("run", "--config", self.EXAMPLE, "--language", "perl", "--code", "print $]")
+        self.assertEqual(details.returncode, 0)
+
+    def test_the_examples_examples_run(self):
+        with open(self.EXAMPLE) as file:
+            for example in json.load(file)["languages"][0]["examples"]:
+                done = run("run", "--config", self.EXAMPLE, "-l", "perl", "-", stdin="\n".join(example["code"]).encode())
+                self.assertEqual((done.stdout, done.returncode), (b"Hello, World!\n", 0))
+
+    def test_a_language_is_changed_by_what_its_entry_names(self):
+        with tempfile.TemporaryDirectory() as folder:
+            config = os.path.join(folder, "config.json")
+            with open(os.path.join(folder, "python.json"), "w") as file:
+                json.dump({"name": "python", "environment": {"GREETING": "hello"}, "limits": {"processes": 64}}, file)
+            with open(config, "w") as file:
+                json.dump({"languages": ["python.json"]}, file)
+            done = run("run", "--config", config, "--code", "import os; print(os.environ['GREETING'], os.getpid() > 0)")
+            self.assertEqual(done.stdout, b"hello True\n")
+
+    def test_what_is_wrong_with_one_is_told_with_its_place(self):
+        with tempfile.TemporaryDirectory() as folder:
+            config = os.path.join(folder, "config.json")
+            for languages, words in (([{"name": "python", "runn": []}], b"runn: unknown field; did you mean run?"),
+                                     ([{"title": "No name"}], b"no JSON object with a \"name\""),
+                                     (["missing.json"], b"missing.json"),
+                                     ([{"name": "x"}], b"title: missing"),
+                                     ({}, b"'languages' must be a list")):
+                with open(config, "w") as file:
+                    json.dump({"languages": languages}, file)
+                done = run("run", "--config", config, "--code", "1")
+                self.assertEqual(done.returncode, 125)
+                self.assertIn(words, done.stderr)
+
+
 class OtherCommands(unittest.TestCase):
     def test_on_a_terminal_it_shows_help_instead_of_waiting(self):
         terminal, end = pty.openpty()

@@ -114,7 +114,7 @@ class LocalRegistry(support.PackageTest):
         tarball = self.server.url + "/tarballs/llmsandbox-base-1.0.0.tgz"
         for name in ("-g", "--registry=http://example.org", tarball, "git+ssh://git@example.org/x.git", "user/repository",
                      "github:user/repository", "./llmsandbox-base", "../x", "/tmp/x", "file:x", "a@file:x", "a@" + tarball,
-                     "a@npm:llmsandbox-base", "a@..", "a b", "", "a@", "@a", "@a/", "_a", ".a", "a; touch /tmp/x", "a\n-g"):
+                     "a@npm:llmsandbox-base", "a@..", "a b", " ", "a@", "@a", "@a/", "_a", ".a", "a; touch /tmp/x", "a\n-g"):
             with self.subTest(name):
                 self.assertNotRun("invalid_argument", "",
                                   self.run_program("console.log('ran')", flags=("--library=" + name,)))
