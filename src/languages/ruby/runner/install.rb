@@ -1,9 +1,6 @@
-# Started as `ruby install.rb FOLDER NAME...`: `gem install`, those of a certain version first and nothing newer than needed
-# for the others, so that these take them.
+# Started as `ruby install.rb NAME...`: `gem install` into GEM_HOME, those of a certain version first and nothing newer than
+# needed for the others, so that these take them. (With --install-dir gem would not look at what it has installed.)
 require "rubygems/gem_runner"
 
-folder, *names = ARGV
-certain, others = names.partition { |name| name.include?(":") }
-Gem::GemRunner.new.run(
-  ["install", "--install-dir", folder, "--no-user-install", "--no-document", "--minimal-deps", *certain, *others],
-)
+certain, others = ARGV.partition { |name| name.include?(":") }
+Gem::GemRunner.new.run(["install", "--no-user-install", "--no-document", "--minimal-deps", *certain, *others])
