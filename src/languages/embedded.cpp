@@ -24,7 +24,6 @@ std::string_view r_plots();
 std::string_view r_prepare();
 std::string_view r_install();
 std::string_view ruby_describe();
-std::string_view ruby_install();
 std::string_view ruby_prepare();
 std::string_view ruby_start();
 std::string_view java_describe();
@@ -60,7 +59,6 @@ constexpr Script kScripts[] = {
     {"r/runner/prepare.R", embedded::r_prepare},
     {"r/runner/install.R", embedded::r_install},
     {"ruby/describe.rb", embedded::ruby_describe},
-    {"ruby/runner/install.rb", embedded::ruby_install},
     {"ruby/runner/prepare.rb", embedded::ruby_prepare},
     {"ruby/runner/start.rb", embedded::ruby_start},
     {"java/describe.sh", embedded::java_describe},

@@ -67,7 +67,7 @@ class LocalRepository(support.PackageTest):
         cls.requests = server.requests
         home = os.path.join(cls.folder, "home")
         os.makedirs(home)
-        pathlib.Path(home, ".gemrc").write_text(f":sources:\n- {server.url}/\n")
+        pathlib.Path(home, ".gemrc").write_text(f":sources:\n- {server.url}/\nhttp_proxy: http://127.0.0.1:1\n")
         cls.environment = {**os.environ, "HOME": home}
 
     def test_a_gem_and_what_it_depends_on(self):

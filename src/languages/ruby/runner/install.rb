@@ -2,5 +2,7 @@
 # needed for the others, so that these take them. (With --install-dir gem would not look at what it has installed.)
 require "rubygems/gem_runner"
 
+options = ["--no-user-install", "--no-document", "--minimal-deps"]
+options += ["--http-proxy", ENV["http_proxy"]] if ENV["http_proxy"] # whatever .gemrc says: there is no other way out
 certain, others = ARGV.partition { |name| name.include?(":") }
-Gem::GemRunner.new.run(["install", "--no-user-install", "--no-document", "--minimal-deps", *certain, *others])
+Gem::GemRunner.new.run(["install", *options, *certain, *others])
