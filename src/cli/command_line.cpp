@@ -24,6 +24,7 @@ struct Parsed {
   RunOptions run;
   std::string code;
   std::string language_name;
+  CacheOptions cache;
 };
 
 void add_settings(CLI::App& app, Parsed& parsed) {
@@ -53,6 +54,20 @@ CLI::App* add_run(CLI::App& app, Parsed& parsed) {
   run->add_option("--plots", parsed.run.plots_folder, "folder to save the program's pictures in");
   run->add_flag("--json", parsed.run.json, "print the result as JSON instead of the program's output");
   return run;
+}
+
+CLI::App* add_cache(CLI::App& app, Parsed& parsed) {
+  CLI::App* cache = app.add_subcommand("cache", "Show or remove the packages that were installed and kept");
+  cache->require_subcommand(1);
+  const auto add = [&](const char* name, const char* help) {
+    CLI::App* command = cache->add_subcommand(name, help);
+    command->add_option("LANGUAGE", parsed.cache.language, "only this language's");
+    command->add_flag("--json", parsed.cache.json, "print JSON instead of a table");
+    return command;
+  };
+  add("list", "Show what is kept, the most recently used first");
+  add("clear", "Remove all that is not in use")->callback([&parsed] { parsed.cache.clear = true; });
+  return cache;
 }
 
 /// The program's own log: stderr only, since stdout belongs to MCP.
@@ -92,6 +107,7 @@ int run_command_line(int argc, char** argv) {
   CLI::App* run = add_run(app, parsed);
   CLI::App* languages = app.add_subcommand("languages", "Show which languages can be used here");
   languages->add_option("NAME", parsed.language_name, "one language in detail");
+  CLI::App* cache = add_cache(app, parsed);
   CLI::App* doctor = app.add_subcommand("doctor", "Check each backend and say what is missing");
   try {
     app.parse(argc, argv);
@@ -101,7 +117,7 @@ int run_command_line(int argc, char** argv) {
 
   const Settings settings(parsed.flags, parsed.config_file, process_environment());
   if (parsed.print_config) return print_config_command(settings);
-  const bool serves = !run->parsed() && !languages->parsed() && !doctor->parsed();
+  const bool serves = !run->parsed() && !languages->parsed() && !cache->parsed() && !doctor->parsed();
   if (serves && app.get_subcommands().empty() && is_terminal(STDIN_FILENO)) {
     write_all(STDOUT_FILENO, app.help());
     return 0;
@@ -110,6 +126,7 @@ int run_command_line(int argc, char** argv) {
   warn_of_unknown_variables();
   raise_descriptor_limit();
   if (languages->parsed()) return languages_command(settings, parsed.language_name);
+  if (cache->parsed()) return cache_command(settings, parsed.cache);
   if (doctor->parsed()) return doctor_command(settings);
   if (!run->parsed()) return serve_command(settings);
 

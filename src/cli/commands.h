@@ -21,6 +21,12 @@ struct RunOptions {
   bool json = false;
 };
 
+struct CacheOptions {
+  bool clear = false;    ///< else list
+  std::string language;  ///< empty: all
+  bool json = false;
+};
+
 /// The status of a run that could not be made, as against a program's own exit code (the convention of env and
 /// timeout).
 constexpr int kCouldNotRun = 125;
@@ -29,6 +35,7 @@ int serve_command(const Settings& settings);
 int run_command(const Settings& settings, const RunOptions& options);
 int languages_command(const Settings& settings, const std::string& name);
 int doctor_command(const Settings& settings);
+int cache_command(const Settings& settings, const CacheOptions& options);
 int print_config_command(const Settings& settings);
 
 }  // namespace llm_sandbox

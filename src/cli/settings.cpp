@@ -35,6 +35,9 @@ constexpr Setting kTable[] = {
     {"LLM_SANDBOX_OUTPUT", "output", "1m", "how much of stdout and of stderr an answer keeps"},
     {"LLM_SANDBOX_WORKERS", "workers", "", "calls that run at the same time; nothing: 4 for each core, at most 32"},
     {"LLM_SANDBOX_QUEUE", "queue", "64", "calls that may wait; more are refused as busy"},
+    {"LLM_SANDBOX_CACHE_DIR", "cache-dir", "",
+     "where installed packages are kept; nothing: ~/.cache/llm-sandbox, /var/cache/llm-sandbox for root"},
+    {"LLM_SANDBOX_CACHE_SIZE", "cache-size", "5g", "how much of them is kept; the least recently used go first"},
     {"LLM_SANDBOX_LOG", "log-level", "info", "trace, debug, info, warn, error or off; logs go to stderr"},
 };
 
@@ -143,6 +146,10 @@ Result<void> read_limits(const Settings& settings, EngineConfig& config) {
   if (!output) return fail(output.error());
   config.kept_output_bytes = *output;
 
+  auto cache = settings.cache();
+  if (!cache) return fail(std::move(cache.error()));
+  config.cache = std::move(*cache);
+
   const auto seconds = whole_number(settings, "LLM_SANDBOX_MAX_TIMEOUT", 1, 86'400);
   if (!seconds) return fail(seconds.error());
   config.max_timeout = std::chrono::seconds(*seconds);
@@ -194,7 +201,6 @@ EngineConfig Settings::engine_config() const {
   EngineConfig config;
   config.runtime = error_ ? Result<RuntimeConfig>(tl::unexpect, *error_) : runtime_config_from(lookup());
   config.environment_names = process_environment_names();
-  config.cache.folder = default_cache_folder(lookup());
   if (!config.runtime) return config;
   if (auto languages = LanguageCatalog::with(languages_))
     config.languages = std::move(*languages);
@@ -204,6 +210,17 @@ EngineConfig Settings::engine_config() const {
   if (const auto number = workers(); !number) config.runtime = fail(number.error());
   if (const auto number = queue_capacity(); !number) config.runtime = fail(number.error());
   return config;
+}
+
+Result<LayerCache::Options> Settings::cache() const {
+  LayerCache::Options options;
+  options.folder = trim(text("LLM_SANDBOX_CACHE_DIR"));
+  if (options.folder.empty()) options.folder = default_cache_folder(lookup());
+  const auto bytes = parse_memory("LLM_SANDBOX_CACHE_SIZE", text("LLM_SANDBOX_CACHE_SIZE"));
+  if (!bytes) return fail(Error(bytes.error()));
+  options.max_bytes = *bytes;
+  options.max_layer_bytes = std::min(options.max_layer_bytes, options.max_bytes);
+  return options;
 }
 
 BackendFactory Settings::backend_factory() const {

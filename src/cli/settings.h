@@ -45,6 +45,8 @@ class Settings {
   /// wrong.
   EngineConfig engine_config() const;
   BackendFactory backend_factory() const;
+  /// Where layers are kept and how much of them; kInvalidArgument.
+  Result<LayerCache::Options> cache() const;
   /// 1 to 256 workers; kInvalidArgument otherwise, likewise for queue_capacity.
   Result<size_t> workers() const;
   Result<size_t> queue_capacity() const;

@@ -17,6 +17,22 @@ std::string_view python_prepare();
 std::string_view python_install();
 std::string_view javascript_describe();
 std::string_view javascript_run();
+std::string_view r_describe();
+std::string_view r_start();
+std::string_view r_profile();
+std::string_view r_plots();
+std::string_view r_prepare();
+std::string_view r_install();
+std::string_view ruby_describe();
+std::string_view ruby_prepare();
+std::string_view ruby_start();
+std::string_view java_describe();
+std::string_view java_compile();
+std::string_view java_prepare();
+std::string_view java_compile_program();
+std::string_view java_training();
+std::string_view java_install_packages();
+std::string_view java_collect_jars();
 }  // namespace llm_sandbox::embedded
 
 namespace llm_sandbox {
@@ -36,6 +52,22 @@ constexpr Script kScripts[] = {
     {"python/runner/install.py", embedded::python_install},
     {"javascript/describe.cjs", embedded::javascript_describe},
     {"javascript/runner/run.cjs", embedded::javascript_run},
+    {"r/describe.R", embedded::r_describe},
+    {"r/runner/start.sh", embedded::r_start},
+    {"r/runner/profile.R", embedded::r_profile},
+    {"r/runner/plots.R", embedded::r_plots},
+    {"r/runner/prepare.R", embedded::r_prepare},
+    {"r/runner/install.R", embedded::r_install},
+    {"ruby/describe.rb", embedded::ruby_describe},
+    {"ruby/runner/prepare.rb", embedded::ruby_prepare},
+    {"ruby/runner/start.rb", embedded::ruby_start},
+    {"java/describe.sh", embedded::java_describe},
+    {"java/runner/compile.sh", embedded::java_compile},
+    {"java/runner/prepare.sh", embedded::java_prepare},
+    {"java/runner/CompileProgram.java", embedded::java_compile_program},
+    {"java/runner/Training.java", embedded::java_training},
+    {"java/runner/InstallPackages.java", embedded::java_install_packages},
+    {"java/runner/CollectJars.java", embedded::java_collect_jars},
 };
 
 }  // namespace

@@ -50,10 +50,10 @@ struct PackageManager {
 };
 
 /// A language is data: what config/languages/<name>.json says, plus its runner files.
-/// In argvs and environment values "{runtime}" is the executable found, "{bin}" its folder, "{file}" the program's
-/// path,
-/// "{runner}" the folder of the runner files, "{build}" that for what a compiler makes, "{prepared}" what `prepare`
-/// made once (empty if it could not), "{packages}" the installed packages, "{tool}" the package manager's executable.
+/// In argvs and environment values "{runtime}" is the executable found, "{bin}" its folder, "{file}" the program's path,
+/// "{runner}" the folder of the runner files, "{build}" that for what a compiler makes, "{memory}" the sandbox's limit in
+/// bytes (for runtimes that cannot see it), "{prepared}" what `prepare` made once (empty if it could not), "{packages}"
+/// the installed packages, "{tool}" the package manager's executable.
 struct Language {
   std::string name;   ///< "python": the canonical spelling
   std::string title;  ///< "Python"

@@ -148,7 +148,7 @@ Placeholders and_also(Placeholders known, const Placeholders& more) {
 }
 
 const Placeholders& run_placeholders() {
-  static const Placeholders known = and_also(common_placeholders(), {"{file}", "{build}"});
+  static const Placeholders known = and_also(common_placeholders(), {"{file}", "{build}", "{memory}"});
   return known;
 }
 

@@ -67,6 +67,7 @@ struct Engine::Plan {
   void settle_commands(std::chrono::milliseconds timeout, std::chrono::milliseconds compile_timeout) {
     Placeholders placeholders(*language, runtime());
     placeholders.set("file", std::string(kWorkspace) + "/" + file_name);
+    placeholders.set("memory", std::to_string(spec.limits.memory_bytes));
     const auto& manager = language->packages;
     const bool with_packages = !packages.empty();
     run.argv = placeholders.fill(with_packages && !manager->run.empty() ? manager->run : language->run);

@@ -34,7 +34,7 @@ struct EngineConfig {
   uint64_t kept_output_bytes = kDefaultKeptOutputBytes;  ///< of each stream
   uint32_t max_artifacts = 50;
   uint64_t max_artifact_bytes = uint64_t{20} << 20;  ///< all together
-  LayerCache::Options cache;
+  LayerCache::Options cache;                         ///< installed packages and prepared runtimes
   std::vector<std::string> environment_names;  ///< of the variables that package managers may get
 };
 

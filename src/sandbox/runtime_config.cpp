@@ -56,6 +56,21 @@ std::optional<double> decimal(std::string_view text) {
   return number;
 }
 
+/// The power of 1024 that a unit stands for: "", "k", "kb", or as format_bytes writes it, " kib".
+std::optional<double> power_of(std::string_view unit) {
+  constexpr std::string_view kUnits = "bkmgt";
+  if (unit.empty()) return 0;
+  const bool is_binary = unit.ends_with("ib");
+  if (is_binary) {
+    unit = trim(unit.substr(0, unit.size() - 2));
+  } else if (unit.size() == 2 && unit[0] != 'b' && unit[1] == 'b') {
+    unit.remove_suffix(1);
+  }
+  const size_t power = unit.size() == 1 ? kUnits.find(unit[0]) : std::string_view::npos;
+  if (power == std::string_view::npos || (is_binary && power == 0)) return std::nullopt;
+  return static_cast<double>(power);
+}
+
 /// SANDBOX_CPU_COUNT wins over SANDBOX_CPUS even when it is invalid, as in the reference.
 Result<std::optional<double>> cpus_of(const EnvironmentLookup& environment) {
   const auto count = environment("SANDBOX_CPU_COUNT");
@@ -106,15 +121,12 @@ std::vector<std::string> process_environment_names() {
 Result<uint64_t> parse_size(std::string_view name, std::string_view text, uint64_t smallest, uint64_t largest) {
   const std::string word = to_lower(trim(text));
   const size_t digits_end = std::min(word.find_first_not_of("0123456789."), word.size());
-  const std::string unit = word.substr(digits_end);
-  constexpr std::string_view kUnits = "bkmgt";
-  const bool known_unit =
-      unit.empty() || (kUnits.find(unit[0]) != std::string_view::npos && (unit.size() == 1 || unit.substr(1) == "b"));
+  const auto power = power_of(std::string_view(word).substr(digits_end));
   const auto value = decimal(word.substr(0, digits_end));
-  if (!value || !known_unit || unit == "bb")
+  if (!value || !power)
     return fail(ErrorCode::kInvalidArgument, std::string(name) + " is not a size: '" + std::string(text) + "'.",
                 "Write for example 512m, 1.5g or a number of bytes.");
-  const double bytes = *value * std::pow(1024.0, unit.empty() ? 0 : static_cast<double>(kUnits.find(unit[0])));
+  const double bytes = *value * std::pow(1024.0, *power);
   if (bytes < static_cast<double>(smallest) || bytes > static_cast<double>(largest))
     return fail(ErrorCode::kInvalidArgument, std::string(name) + " must be from " + format_bytes(smallest) + " to " +
                                                  format_bytes(largest) + ", not '" + std::string(text) + "'.");

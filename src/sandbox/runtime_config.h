@@ -33,8 +33,8 @@ struct RuntimeConfig {
 Result<RuntimeConfig> runtime_config_from(const EnvironmentLookup& environment);
 
 /// A size as docker spells it: digits with an optional fraction and unit b, k, m, g, t (optional "b" behind it), any
-/// case; bare digits are bytes. `name` is the setting's, for the error text. kInvalidArgument outside [smallest,
-/// largest].
+/// case; bare digits are bytes. Also as this program itself writes sizes: "1.5 GiB". `name` is the setting's, for the
+/// error text. kInvalidArgument outside [smallest, largest].
 Result<uint64_t> parse_size(std::string_view name, std::string_view text, uint64_t smallest, uint64_t largest);
 /// A size of memory or disk: at least 16 MiB, below which no interpreter starts.
 Result<uint64_t> parse_memory(std::string_view name, std::string_view text);

@@ -14,6 +14,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import languages  # noqa: E402
 import process_facts as facts  # noqa: E402
 from stdio_client import ServerFailed, StdioClient, server_path, text_of  # noqa: E402
 
@@ -83,6 +84,18 @@ def percentile(values, percent):
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 
+def measure_languages(rounds):
+    with StdioClient([server_path(), "serve"]) as client:
+        client.initialize()
+        measured = languages.measure(client, rounds, elapsed_ms)
+    rows = {}
+    for language, times in measured.items():
+        bare, server = statistics.median(times["bare"]), statistics.median(times["server"])
+        rows[language] = {"bare_ms": round(bare, 1), "median_ms": round(server, 1),
+                          "p99_ms": round(percentile(times["server"], 99), 1), "ratio": round(server / bare, 2)}
+    return rows
+
+
 def measure_start(rounds):
     """From starting the process to having the answer to `initialize`."""
 
@@ -118,6 +131,11 @@ def table(results):
         lines.append(f"{name:22}{row['median_ms']:8.2f} ms{row['p99_ms']:8.2f} ms{row['ratio']:7.2f}x")
     start = results["start"]
     lines.append(f"{'start to initialize':22}{start['median_ms']:8.2f} ms{start['p99_ms']:8.2f} ms")
+    lines += ["", f"hello world, {results['language_rounds']} rounds: the bare toolchain against a call of the server", ""]
+    lines.append(f"{'':12}{'bare':>11}{'median':>11}{'p99':>11}{'ratio':>8}")
+    for name, row in results["languages"].items():
+        lines.append(f"{name:12}{row['bare_ms']:8.1f} ms{row['median_ms']:8.1f} ms{row['p99_ms']:8.1f} ms"
+                     f"{row['ratio']:7.2f}x")
     lines.append("")
     lines += [f"memory {name:26}{value:6.1f} MiB" for name, value in results["memory_mib"].items()]
     return "\n".join(lines)
@@ -129,8 +147,10 @@ def main():
     parser.add_argument("--rounds", type=int, default=100, help="measured rounds (default 100)")
     parser.add_argument("--warm-up", type=int, default=10, help="rounds before these (default 10)")
     parser.add_argument("--starts", type=int, default=20, help="measured starts of the server (default 20)")
+    parser.add_argument("--language-rounds", type=int, default=20,
+                        help="measured rounds of hello world in each language (default 20)")
     arguments = parser.parse_args()
-    if arguments.rounds < 1 or arguments.starts < 1:
+    if arguments.language_rounds < 1 or arguments.rounds < 1 or arguments.starts < 1:
         parser.error("at least one round and one start are needed")
 
     interpreter, calls = measure_calls(arguments.rounds, arguments.warm_up)
@@ -138,6 +158,8 @@ def main():
         "interpreter": interpreter,
         "rounds": arguments.rounds,
         "calls": calls,
+        "language_rounds": arguments.language_rounds,
+        "languages": measure_languages(arguments.language_rounds),
         "start": measure_start(arguments.starts),
         "memory_mib": measure_memory(),
     }

@@ -1,11 +1,13 @@
 """The command line of the real binary, as a person or a script uses it."""
 
+import fcntl
 import json
 import os
 import pty
 import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 SERVER = os.environ["LLM_SANDBOX_SERVER"]
@@ -93,6 +95,51 @@ class RunCommand(unittest.TestCase):
             self.assertIn(b"No space left", done.stderr)
 
 
+class UserLanguages(unittest.TestCase):
+    """The example of docs/languages.md, and what can be wrong with one's own."""
+
+    EXAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "config", "examples", "perl.json")
+
+    def test_the_example_adds_a_language(self):
+        done = run("run", "--config", self.EXAMPLE, "--language", "pl", "-",
+                   stdin=b"use strict; my %n = (a => 1); print join(',', %n), qq(\\n); exit 3")
+        self.assertEqual((done.stdout, done.returncode), (b"a,1\n", 3))
+        listed = run("languages", "--config", self.EXAMPLE).stdout.decode().splitlines()
+        self.assertRegex(listed[-1], r"^perl +5\.\d+\.\d+  /usr/bin/perl$")
+        details = run("run", "--config", self.EXAMPLE, "--language", "perl", "--code", "print $]")
+        self.assertEqual(details.returncode, 0)
+
+    def test_the_examples_examples_run(self):
+        with open(self.EXAMPLE) as file:
+            for example in json.load(file)["languages"][0]["examples"]:
+                done = run("run", "--config", self.EXAMPLE, "-l", "perl", "-", stdin="\n".join(example["code"]).encode())
+                self.assertEqual((done.stdout, done.returncode), (b"Hello, World!\n", 0))
+
+    def test_a_language_is_changed_by_what_its_entry_names(self):
+        with tempfile.TemporaryDirectory() as folder:
+            config = os.path.join(folder, "config.json")
+            with open(os.path.join(folder, "python.json"), "w") as file:
+                json.dump({"name": "python", "environment": {"GREETING": "hello"}, "limits": {"processes": 64}}, file)
+            with open(config, "w") as file:
+                json.dump({"languages": ["python.json"]}, file)
+            done = run("run", "--config", config, "--code", "import os; print(os.environ['GREETING'], os.getpid() > 0)")
+            self.assertEqual(done.stdout, b"hello True\n")
+
+    def test_what_is_wrong_with_one_is_told_with_its_place(self):
+        with tempfile.TemporaryDirectory() as folder:
+            config = os.path.join(folder, "config.json")
+            for languages, words in (([{"name": "python", "runn": []}], b"runn: unknown field; did you mean run?"),
+                                     ([{"title": "No name"}], b"no JSON object with a \"name\""),
+                                     (["missing.json"], b"missing.json"),
+                                     ([{"name": "x"}], b"title: missing"),
+                                     ({}, b"'languages' must be a list")):
+                with open(config, "w") as file:
+                    json.dump({"languages": languages}, file)
+                done = run("run", "--config", config, "--code", "1")
+                self.assertEqual(done.returncode, 125)
+                self.assertIn(words, done.stderr)
+
+
 class OtherCommands(unittest.TestCase):
     def test_on_a_terminal_it_shows_help_instead_of_waiting(self):
         terminal, end = pty.openpty()
@@ -131,6 +178,101 @@ class OtherCommands(unittest.TestCase):
             self.assertIn(f"SANDBOX_MEMORY = 1g  # {file.name}\n", text)
             self.assertIn("LLM_SANDBOX_PROCESSES = 64  # --processes\n", text)
             self.assertIn("SANDBOX_CPUS = 1  # SANDBOX_CPUS\n", text)
+
+
+class Cache(unittest.TestCase):
+    """`cache list` and `cache clear`, on layers as the engine keeps them."""
+
+    HOUR = 3600
+
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        os.chmod(place.name, 0o755)
+        self.folder = os.path.join(place.name, "cache")
+
+    def cache(self, *arguments, environment=None):
+        return run("cache", *arguments, "--cache-dir", self.folder, environment=environment)
+
+    def add(self, digit, language, title, hours_ago, kind="packages", size=3 << 19):
+        for part in ("layers", "making", "locks"):
+            os.makedirs(os.path.join(self.folder, part), mode=0o711, exist_ok=True)
+        os.chmod(self.folder, 0o711)
+        layer = os.path.join(self.folder, "layers", digit * 64)
+        os.makedirs(os.path.join(layer, "content", "deep", "er"))
+        os.symlink(self.folder, os.path.join(layer, "content", "link"))
+        about = os.path.join(layer, "about.json")
+        with open(about, "w") as file:
+            json.dump({"kind": kind, "language": language, "title": title, "bytes": size, "files": 3, "made": 0}, file)
+        used = time.time() - hours_ago * self.HOUR
+        os.utime(about, (used, used))
+        return layer
+
+    def use(self, digit):
+        lock = open(os.path.join(self.folder, "locks", digit * 64), "w")
+        self.addCleanup(lock.close)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        return lock
+
+    def test_nothing_is_kept_and_nothing_is_made_for_looking(self):
+        for command in ("list", "clear"):
+            done = self.cache(command)
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            self.assertIn(b"0 layers", done.stdout)
+        self.assertFalse(os.path.exists(self.folder))
+        self.assertEqual(json.loads(self.cache("list", "--json").stdout), [])
+
+    def test_list(self):
+        self.add("a", "python", "numpy, pandas==2.2", hours_ago=48)
+        self.add("b", "ruby", "\x1b[31mRuby\u202e " + "long " * 20, hours_ago=1, kind="prepared")
+        self.use("a")
+        lines = self.cache("list").stdout.decode().splitlines()
+        self.assertEqual(lines[0].split(), ["language", "kind", "title", "size", "last", "used"])
+        self.assertRegex(lines[1], r"^ruby      prepared  \?\[31mRuby\? long .*…  1\.5 MiB  \d{4}-\d\d-\d\d \d\d:\d\d$")
+        self.assertRegex(lines[2], r"^python    packages  numpy, pandas==2\.2 +1\.5 MiB  in use$")
+        self.assertEqual(lines[3:], [f"2 layers, 3 MiB of at most 5 GiB in {self.folder}"])
+
+    def test_list_as_json(self):
+        self.add("a", "python", "numpy", hours_ago=48)
+        self.add("b", "ruby", "Ruby", hours_ago=1, kind="prepared")
+        self.use("b")
+        layers = json.loads(self.cache("list", "--json").stdout)
+        self.assertEqual([layer["title"] for layer in layers], ["Ruby", "numpy"])
+        self.assertEqual(list(layers[0]), ["language", "kind", "title", "bytes", "files", "made", "last_used", "in_use",
+                                           "id"])
+        self.assertEqual([layer["in_use"] for layer in layers], [True, False])
+        self.assertEqual(layers[1]["made"], "1970-01-01T00:00:00Z")
+        self.assertEqual([layer["title"] for layer in json.loads(self.cache("list", "PY", "--json").stdout)], ["numpy"])
+
+    def test_clear(self):
+        python, ruby = self.add("a", "python", "numpy", hours_ago=2), self.add("b", "ruby", "rake", hours_ago=1)
+        lock = self.use("b")
+        done = self.cache("clear", "py").stdout.decode()
+        self.assertIn("numpy", done)
+        self.assertIn("Removed 1 layer, 1.5 MiB", done)
+        self.assertEqual([os.path.exists(python), os.path.exists(ruby)], [False, True])
+        done = self.cache("clear").stdout.decode()
+        self.assertIn("Removed 0 layers", done)
+        self.assertIn("Still in use: 1 layer, 1.5 MiB", done)
+        lock.close()
+        removed = json.loads(self.cache("clear", "--json").stdout)
+        self.assertEqual([layer["title"] for layer in removed], ["rake"])
+        for part in ("layers", "making", "locks"):
+            self.assertEqual(os.listdir(os.path.join(self.folder, part)), [])
+
+    def test_what_cannot_be_done_is_told(self):
+        unknown = self.cache("list", "cobol")
+        self.assertEqual(unknown.returncode, 2)
+        self.assertIn(b"python", unknown.stderr)
+        self.assertEqual(run("cache").returncode, 2)
+        self.assertEqual(self.cache("list", environment={"LLM_SANDBOX_CACHE_SIZE": "much"}).returncode, 2)
+        with open(self.folder, "w"):
+            pass
+        for command in ("list", "clear"):
+            done = self.cache(command)
+            self.assertEqual((done.returncode, done.stdout), (1, b""))
+            self.assertIn(self.folder.encode(), done.stderr)
+            self.assertIn(b"--cache-dir", done.stderr)
 
 
 class Scarcity(unittest.TestCase):

@@ -28,12 +28,14 @@ ArgumentTable<ExecutionRequest> make_arguments(const Engine& engine) {
                              ", in any case; the usual short names (py, js, c++, golang, rb) work too.",
                          kMaxLanguageName, "python"},
             &ExecutionRequest::language);
-  table.add(TextListArgument{"libraries",
-                             "Packages that the program needs beyond the standard library. They must be installed here "
-                             "already (get_language_details lists them): this version installs none. Leave it out if "
-                             "the program needs none.",
-                             kMaxLibraries, kMaxLibraryName},
-            &ExecutionRequest::libraries);
+  table.add(
+      TextListArgument{"libraries",
+                       "Packages to install first, as the language's package manager names them: numpy or pandas==2.2 "
+                       "(pip), lodash@4 (npm), group:artifact:version (Maven), module/path@version (Go), "
+                       "name:version (gem), name (CRAN), libfmt-dev (Debian, for C++). They are kept for later "
+                       "calls. Leave it out if get_language_details lists all that the program needs.",
+                       kMaxLibraries, kMaxLibraryName},
+      &ExecutionRequest::libraries);
   table.add(SecondsArgument{"timeout",
                             "Seconds that the program may run; installing does not count. More than " +
                                 seconds_text(engine.config().max_timeout) + " is lowered to that.",

@@ -59,6 +59,19 @@ std::string_view authority_at(std::string_view text) {
   return authority;
 }
 
+/// Whether what stands before a URL, on its line, says that it is a proxy's: "https-proxy = ", "Acquire::http::Proxy ";
+/// but not "GOPROXY=", whose values are registries, nor the path of another URL.
+bool announces_proxy(std::string_view before) {
+  before = before.substr(before.rfind('\n') + 1);
+  if (const size_t other = before.rfind("://"); other != std::string_view::npos) {
+    before.remove_prefix(other);
+    before.remove_prefix(std::min(before.find_first_of(" \t\r\"'`<>,;|"), before.size()));
+  }
+  const std::string line = to_lower(before);
+  const size_t word = line.rfind("proxy");
+  return word != std::string::npos && (word == 0 || line[word - 1] < 'a' || line[word - 1] > 'z');
+}
+
 }  // namespace
 
 std::string Destination::text() const {
@@ -107,6 +120,7 @@ std::vector<NamedHost> hosts_in(std::string_view text) {
       return at >= scheme.size() && has_prefix(text.substr(at - scheme.size()), scheme);
     };
     if (!scheme_ends_with("http") && !scheme_ends_with("https")) continue;
+    if (announces_proxy(text.substr(0, at))) continue;
     const auto host = parse_host(authority_at(text.substr(at + kMark.size())));
     if (host && std::find(hosts.begin(), hosts.end(), *host) == hosts.end()) hosts.push_back(*host);
   }

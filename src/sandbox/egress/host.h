@@ -41,8 +41,9 @@ Result<HttpTarget> parse_http_url(std::string_view url);
 /// "host:port", the port required.
 Result<Destination> parse_connect_target(std::string_view target);
 
-/// Every host that stands behind an http:// or https:// in a text (the value of a variable, a settings file).
-/// Bounded to 1,000; each once.
+/// Every host that stands behind an http:// or https:// in a text (the value of a variable, a settings file), but for
+/// those that a settings file says are proxies: whoever speaks with a proxy can reach what it can. Bounded to 1,000;
+/// each once.
 std::vector<NamedHost> hosts_in(std::string_view text);
 
 }  // namespace llm_sandbox::egress

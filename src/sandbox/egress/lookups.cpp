@@ -23,7 +23,6 @@ tl::unexpected<Error> cannot_resolve(const std::string& host, int error_number) 
 Result<std::vector<IpAddress>> resolve_by_system(const std::string& host) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_ADDRCONFIG;
   addrinfo* list = nullptr;
   if (const int error_number = getaddrinfo(host.c_str(), nullptr, &hints, &list); error_number != 0)
     return cannot_resolve(host, error_number);

@@ -59,7 +59,7 @@ struct EgressPolicy {
   static Result<EgressPolicy> from_environment(const EnvironmentLookup& lookup);
 
   /// Adds every host that a text (the value of a registry setting, the content of a settings file) names by URL.
-  /// Not for texts that name proxies.
+  /// Not for the value of HTTP_PROXY and its like, which says nowhere that it is a proxy's.
   void allow_hosts_in(std::string_view text);
 
   /// Hosts that may be anywhere and, where a port is named, on that port.

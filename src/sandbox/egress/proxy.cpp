@@ -493,7 +493,7 @@ Result<UniqueFd> listen_at(const std::string& path) {
   const std::string folder_path = path.substr(0, path.rfind('/') + 1);
   if (stat(folder_path.empty() ? "." : folder_path.c_str(), &folder) != 0) return given_up(errno);
   if (chmod(path.c_str(), 0600) != 0) return given_up(errno);
-  if (folder.st_uid != geteuid() && lchown(path.c_str(), folder.st_uid, folder.st_gid) != 0) return given_up(errno);
+  if (geteuid() == 0 && lchown(path.c_str(), folder.st_uid, folder.st_gid) != 0) return given_up(errno);
   if (listen(fd.get(), SOMAXCONN) != 0) return given_up(errno);
   return fd;
 }

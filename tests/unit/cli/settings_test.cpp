@@ -66,6 +66,19 @@ TEST_CASE("defaults are those that the table shows") {
   CHECK(config.max_timeout == std::chrono::seconds(600));
   CHECK(config.kept_output_bytes == uint64_t{1} << 20);
   CHECK(settings.queue_capacity() == 64U);
+  CHECK(config.cache.folder == default_cache_folder(from({})));
+  CHECK(config.cache.max_bytes == uint64_t{5} << 30);
+  CHECK(config.cache.max_layer_bytes == uint64_t{2} << 30);
+}
+
+TEST_CASE("the cache's place and size") {
+  const Settings settings({{"LLM_SANDBOX_CACHE_DIR", "/somewhere"}}, "", from({{"LLM_SANDBOX_CACHE_SIZE", "1 GiB"}}));
+  const auto cache = settings.engine_config().cache;
+  CHECK(cache.folder == "/somewhere");
+  CHECK(cache.max_bytes == uint64_t{1} << 30);
+  CHECK(cache.max_layer_bytes == uint64_t{1} << 30);  // one layer is not larger than all
+  const std::string home = geteuid() == 0 ? "/var/cache/llm-sandbox" : "/home/me/.cache/llm-sandbox";
+  CHECK(Settings({}, "", from({{"HOME", "/home/me"}})).engine_config().cache.folder == home);
 }
 
 TEST_CASE("a wrong value stops no start but is the answer of each call") {
@@ -73,6 +86,7 @@ TEST_CASE("a wrong value stops no start but is the answer of each call") {
                                                                       {"LLM_SANDBOX_PROCESSES", "0"},
                                                                       {"LLM_SANDBOX_DISK", "1k"},
                                                                       {"LLM_SANDBOX_OUTPUT", "0"},
+                                                                      {"LLM_SANDBOX_CACHE_SIZE", "1m"},
                                                                       {"LLM_SANDBOX_MAX_TIMEOUT", "-1"},
                                                                       {"SANDBOX_CPUS", "x"}}) {
     CAPTURE(name);

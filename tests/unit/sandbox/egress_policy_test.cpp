@@ -221,6 +221,16 @@ TEST_CASE("hosts are found in settings of every form") {
   CHECK(hosts("https://x.example https://x.example/again") == "x.example");
   CHECK(hosts("ftp://no.example file:///etc ssh://no.example xhttp:/no.example https://${HOST}/ http://") == "");
   CHECK(hosts("sparse+https://index.example/") == "index.example");
+  for (const char* const line : {"proxy=http://no.example:3128", "https-proxy = http://no.example",
+                                 "Acquire::http::Proxy \"http://no.example\";",
+                                 "Sys.setenv(http_proxy='http://no.example')", "  :http_proxy: http://no.example"}) {
+    CAPTURE(line);
+    CHECK(hosts(line) == "");
+    CHECK(hosts(line + "\nregistry=http://a.example"s) == "a.example");
+  }
+  CHECK(hosts("GOPROXY=https://a.example,https://b.example") == "a.example b.example");
+  CHECK(hosts("index-url = https://a.example/proxy/x https://b.example") == "a.example b.example");
+  CHECK(hosts("https://proxy.example/") == "proxy.example");
   std::string many;
   for (int i = 0; i < 5000; ++i) many += "http://h" + std::to_string(i) + ".example ";
   CHECK(hosts_in(many).size() == 1000);

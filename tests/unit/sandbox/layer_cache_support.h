@@ -81,6 +81,15 @@ inline size_t entries_in(const std::string& folder) {
   return static_cast<size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
 }
 
+inline bool is_root() { return geteuid() == 0; }
+constexpr uid_t kSomebody = 1000;  ///< whom root becomes to be an ordinary user
+
+/// Nothing remains of layers that were not made.
+inline void check_no_remains(const std::string& cache) {
+  CHECK(entries_in(cache + "/making") == 0);
+  CHECK(entries_in(cache + "/locks") == entries_in(cache + "/layers"));
+}
+
 /// Makes a layer of one file.
 inline LayerCache::Make with_file(const std::string& name, const std::string& text = "x") {
   return [=](const std::string& folder, std::stop_token) {

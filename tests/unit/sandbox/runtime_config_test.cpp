@@ -82,7 +82,10 @@ TEST_CASE("memory sizes") {
   CHECK(bytes("536870912b") == uint64_t{512} << 20);
   CHECK(bytes("1.5G") == uint64_t{1536} << 20);
   CHECK(bytes("512MB") == uint64_t{512} << 20);
-  for (const char* bad : {"", "abc", "1Gi", "512 m", "-1", "1..5g", "1mm", "512bb", "1k", "99999999t"}) {
+  CHECK(bytes("1.5 GiB") == uint64_t{1536} << 20);
+  CHECK(bytes("512MiB") == uint64_t{512} << 20);
+  for (const char* bad :
+       {"", "abc", "1Gi", "512 m", "-1", "1..5g", "1mm", "512bb", "64 iB", "64ib", "64 MMiB", "1k", "99999999t"}) {
     CAPTURE(bad);
     CHECK(bytes(bad) == 0);
   }

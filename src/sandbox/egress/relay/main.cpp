@@ -36,8 +36,9 @@ constexpr int kNotFound = 127;
 sockaddr_un proxy_address(const char* path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (strlen(path) >= sizeof address.sun_path) give_up(kRelayFailed, "Cannot use the socket", path, ENAMETOOLONG);
-  strcpy(address.sun_path, path);
+  const size_t length = strlen(path);
+  if (length >= sizeof address.sun_path) give_up(kRelayFailed, "Cannot use the socket", path, ENAMETOOLONG);
+  memcpy(address.sun_path, path, length);
   return address;
 }
 
