@@ -55,6 +55,8 @@ Result<std::string> language_of(const RunOptions& options, const LanguageCatalog
     const auto& more = language.file_endings;
     if (to_lower(language.file_name).ends_with(ending) || std::find(more.begin(), more.end(), ending) != more.end())
       return language.name;
+    for (const auto& [asked, file] : language.file_names)
+      if (file.ends_with(ending)) return asked;
   }
   return fail(ErrorCode::kInvalidArgument, "'" + options.file + "' does not say in which language it is written.",
               "Name it with --language.");

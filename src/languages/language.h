@@ -64,12 +64,14 @@ struct Language {
   bool runnable = true;                   ///< false: known to clients, not yet runnable in this version
   std::string file_name;                  ///< "main.py"
   std::vector<std::string> file_endings;  ///< ".mjs": of program files, beside the ending of file_name
-  std::vector<std::string> compile;       ///< argv; empty: nothing to compile
-  std::vector<std::string> run;           ///< argv
-  std::vector<std::string> environment;   ///< "NAME=value"
-  LimitOverrides limits;                  ///< what ordinary programs of the language need
-  std::vector<std::string> prepare;       ///< argv, run once for each runtime to fill {prepared}; empty: nothing to do
-  std::string package_manager;            ///< "pip": its name
+  /// "typescript" and "main.ts": further names, and the file in which a program lies that is asked for by one.
+  std::vector<std::pair<std::string, std::string>> file_names;
+  std::vector<std::string> compile;      ///< argv; empty: nothing to compile
+  std::vector<std::string> run;          ///< argv
+  std::vector<std::string> environment;  ///< "NAME=value"
+  LimitOverrides limits;                 ///< what ordinary programs of the language need
+  std::vector<std::string> prepare;      ///< argv, run once for each runtime to fill {prepared}; empty: nothing to do
+  std::string package_manager;           ///< "pip": its name
   std::optional<PackageManager> packages;
   std::vector<std::string> use_cases;
   bool visualization_support = false;
@@ -88,6 +90,9 @@ struct Language {
   /// its stderr (16 KiB) holds one of these (node prints a stack of its own after the mark).
   std::vector<std::string> out_of_memory_marks;
   std::vector<RunnerFile> runner_files;
+
+  /// Where a program lies that is asked for by `name`: any spelling that LanguageCatalog::find accepts.
+  const std::string& file_name_for(std::string_view name) const;
 };
 
 /// An interpreter or compiler that was found and can be shown in a sandbox.
