@@ -155,6 +155,14 @@ TEST_CASE("java: what does not compile is not run, and the compiler's messages n
   CHECK_FALSE(contains(result.stderr_bytes, "CompileProgram"));
 }
 
+TEST_CASE("java: a missing class is missing, even one called as the file") {
+  if (!has_java()) return;
+  const auto result = java("class App { public static void main(String[] a) { Main.run(); } }");
+  CHECK(result.reason == Reason::kCompileFailed);
+  CHECK(contains(result.stderr_bytes, "Main.java:1: error: cannot find symbol"));
+  CHECK(contains(result.stderr_bytes, "\n1 error\n"));
+}
+
 TEST_CASE("java: warnings are seen, and the program runs") {
   if (!has_java()) return;
   const auto result = java(program("    List raw = new ArrayList(); raw.add(1); System.out.print(raw);"));
@@ -193,6 +201,20 @@ TEST_CASE("java: too much memory is told as such") {
   CHECK(result.exit_code == 1);
   CHECK(contains(result.stderr_bytes, "java.lang.OutOfMemoryError: Java heap space"));
   CHECK(contains(result.stderr_bytes, "Main.java:6"));
+}
+
+TEST_CASE("java: too many threads are told as such") {
+  if (!has_java()) return;
+  const auto result =
+      java(program("    for (int i = 0; i < 5000; i++) {\n"
+                   "      Thread thread = new Thread(() -> {\n"
+                   "        try { Thread.sleep(600_000); } catch (InterruptedException e) { }\n"
+                   "      });\n"
+                   "      thread.setDaemon(true);\n"
+                   "      thread.start();\n"
+                   "    }"));
+  CHECK(result.reason == Reason::kProcessLimit);
+  CHECK(contains(result.stderr_bytes, "unable to create native thread"));
 }
 
 TEST_CASE("java: the heap follows the sandbox's memory") {

@@ -138,7 +138,8 @@ TEST_CASE("a bad language file is refused with the path of the field") {
       {with("/limits", {{"processes", 7}}), "limits.processes: must be from 8 to 32768"},
       {with("/limits", {{"threads", 7}}), "limits.threads: unknown field"},
       {with("/compile", {"{names}"}),
-       "compile[0]: unknown placeholder {names}; known: {runtime}, {bin}, {runner}, {prepared}, {file}, {build}, {memory}"},
+       "compile[0]: unknown placeholder {names}; known: {runtime}, {bin}, {runner}, {prepared}, {file}, {build}, "
+       "{memory}"},
       {with("/packages", json::object()), "packages.name_pattern: missing"},
       {with("/packages", {{"name_pattern", "(a"}, {"install", {"{names}"}}}),
        "packages.name_pattern: not a regular expression: missing ): (a"},

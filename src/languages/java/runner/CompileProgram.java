@@ -111,7 +111,11 @@ public final class CompileProgram {
   }
 
   private static Compilation compile(Path file, Path classes, List<String> packages, boolean preview) throws IOException {
-    List<String> options = new ArrayList<>(List.of("-d", classes.toString(), "-cp", classPath(classes, packages)));
+    List<String> options = new ArrayList<>(List.of(
+        "-d", classes.toString(),
+        "-cp", classPath(classes, packages),
+        // The program is all the source there is: a missing class Main is not looked for in Main.java once more.
+        "-sourcepath", ""));
     // Without packages there is nothing that could process annotations; with them javac 23 and later would not look.
     if (packages.isEmpty()) options.add("-proc:none");
     else if (FEATURE >= 23) options.add("-proc:full");
