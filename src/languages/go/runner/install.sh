@@ -5,6 +5,11 @@ shift 3
 . "${0%/*}/environment.sh"
 export GOMODCACHE="$packages/mod" GOCACHE="$packages/cache" GOFLAGS="$GOFLAGS -mod=mod -modcacherw" GO111MODULE=on
 
+# Go goes through no proxy to a module proxy on the user's own machine, but the sandbox has no other way to it. With a
+# dot behind it is an ordinary name for Go.
+GOPROXY=$("$go" env GOPROXY | sed 's#http://\(localhost\|127\.[0-9.]*[0-9]\)\([:/,|]\|$\)#http://\1.\2#g')
+export GOPROXY
+
 # The standard library, where it is compiled already. Only what is new is kept in the end.
 [ -d "$prepared/cache" ] && cp -rs "$prepared/cache" "$packages/cache" && rm -f "$packages/cache/trim.txt"
 
