@@ -55,6 +55,8 @@ Result<std::string> language_of(const RunOptions& options, const LanguageCatalog
     const auto& more = language.file_endings;
     if (to_lower(language.file_name).ends_with(ending) || std::find(more.begin(), more.end(), ending) != more.end())
       return language.name;
+    for (const auto& [asked, file] : language.file_names)
+      if (file.ends_with(ending)) return asked;
   }
   return fail(ErrorCode::kInvalidArgument, "'" + options.file + "' does not say in which language it is written.",
               "Name it with --language.");
@@ -109,16 +111,16 @@ bool save_plots(const ExecutionResult& result, const std::string& folder) {
   return true;
 }
 
-void tell(const ExecutionResult& result) {
-  if (result.backend.empty() || (result.reason == Reason::kBackendUnavailable && !result.stderr_bytes.empty()))
-    write_all(STDERR_FILENO, styled(STDERR_FILENO, Style::kBad, "llm-sandbox: ") + result.stderr_bytes + "\n");
-  for (const auto& note : result.notes)
-    write_all(STDERR_FILENO, styled(STDERR_FILENO, Style::kWarning, "llm-sandbox: ") + note + "\n");
-}
-
 bool could_not_run(const ExecutionResult& result) {
   return result.reason == Reason::kBackendUnavailable || result.reason == Reason::kInvalidArgument ||
          result.reason == Reason::kPolicy || result.reason == Reason::kInstallFailed;
+}
+
+void tell(const ExecutionResult& result) {
+  if (could_not_run(result) && !result.stderr_bytes.empty())
+    write_all(STDERR_FILENO, styled(STDERR_FILENO, Style::kBad, "llm-sandbox: ") + result.stderr_bytes + "\n");
+  for (const auto& note : result.notes)
+    write_all(STDERR_FILENO, styled(STDERR_FILENO, Style::kWarning, "llm-sandbox: ") + note + "\n");
 }
 
 }  // namespace

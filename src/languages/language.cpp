@@ -53,11 +53,20 @@ Result<LanguageCatalog> LanguageCatalog::with(const std::vector<LanguageSource>&
   return catalog;
 }
 
+const std::string& Language::file_name_for(std::string_view asked) const {
+  const std::string wanted = to_lower(trim(asked));
+  const auto other =
+      std::find_if(file_names.begin(), file_names.end(), [&](const auto& one) { return one.first == wanted; });
+  return other == file_names.end() ? file_name : other->second;
+}
+
 const Language* LanguageCatalog::find(std::string_view name) const {
   const std::string wanted = to_lower(trim(name));
   const auto known = std::find_if(languages_.begin(), languages_.end(), [&](const Language& language) {
     return language.name == wanted ||
-           std::find(language.aliases.begin(), language.aliases.end(), wanted) != language.aliases.end();
+           std::find(language.aliases.begin(), language.aliases.end(), wanted) != language.aliases.end() ||
+           std::any_of(language.file_names.begin(), language.file_names.end(),
+                       [&](const auto& one) { return one.first == wanted; });
   });
   return known == languages_.end() ? nullptr : &*known;
 }

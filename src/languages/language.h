@@ -35,13 +35,15 @@ struct LimitOverrides {
 
 /// How packages of a language are named, installed and used.
 struct PackageManager {
-  std::string name_pattern;                 ///< RE2; a name that does not match as a whole is refused
-  bool installed_serves = true;             ///< a package that the runtime has need not be installed to be used
-  std::vector<std::string> tool_names;      ///< an executable that installing needs: "{tool}"; none: not needed
-  std::string how_to_get_tool;              ///< the command for a person
-  std::vector<std::string> install;         ///< argv; the element "{names}" stands for all names, each one argument
-  std::vector<std::string> settings;        ///< the server's variables that the manager gets; "PIP_*" means all of them
-  std::vector<std::string> settings_files;  ///< the user's: "~/…" go below HOME, others stay where they are
+  std::string name_pattern;             ///< RE2; a name that does not match as a whole is refused
+  bool installed_serves = true;         ///< a package that the runtime has need not be installed to be used
+  std::vector<std::string> tool_names;  ///< an executable that installing needs: "{tool}"; none: not needed
+  std::string how_to_get_tool;          ///< the command for a person
+  std::vector<std::string> install;     ///< argv; the element "{names}" stands for all names, each one argument
+  std::vector<std::string> settings;    ///< the server's variables that the manager gets; "PIP_*" means all of them
+  std::vector<std::string>
+      settings_files;              ///< the user's: "~/…" go below HOME, others stay where they are, folders, too
+  std::vector<std::string> shown;  ///< files and folders of the host that installing reads
   std::vector<std::string> install_environment;            ///< "NAME=value", only while installing
   std::vector<std::string> environment;                    ///< "NAME=value", for programs that use packages
   std::vector<std::string> compile;                        ///< argv in place of the language's own; empty: its own
@@ -50,10 +52,11 @@ struct PackageManager {
 };
 
 /// A language is data: what config/languages/<name>.json says, plus its runner files.
-/// In argvs and environment values "{runtime}" is the executable found, "{bin}" its folder, "{file}" the program's path,
-/// "{runner}" the folder of the runner files, "{build}" that for what a compiler makes, "{memory}" the sandbox's limit in
-/// bytes (for runtimes that cannot see it), "{prepared}" what `prepare` made once (empty if it could not), "{packages}"
-/// the installed packages, "{tool}" the package manager's executable.
+/// In argvs and environment values "{runtime}" is the executable found, "{bin}" its folder, "{file}" the program's
+/// path,
+/// "{runner}" the folder of the runner files, "{build}" that for what a compiler makes, "{memory}" the sandbox's limit
+/// in bytes (for runtimes that cannot see it), "{prepared}" what `prepare` made once (empty if it could not),
+/// "{packages}" the installed packages, "{tool}" the package manager's executable.
 struct Language {
   std::string name;   ///< "python": the canonical spelling
   std::string title;  ///< "Python"
@@ -61,12 +64,14 @@ struct Language {
   bool runnable = true;                   ///< false: known to clients, not yet runnable in this version
   std::string file_name;                  ///< "main.py"
   std::vector<std::string> file_endings;  ///< ".mjs": of program files, beside the ending of file_name
-  std::vector<std::string> compile;       ///< argv; empty: nothing to compile
-  std::vector<std::string> run;           ///< argv
-  std::vector<std::string> environment;   ///< "NAME=value"
-  LimitOverrides limits;                  ///< what ordinary programs of the language need
-  std::vector<std::string> prepare;       ///< argv, run once for each runtime to fill {prepared}; empty: nothing to do
-  std::string package_manager;            ///< "pip": its name
+  /// "typescript" and "main.ts": further names, and the file in which a program lies that is asked for by one.
+  std::vector<std::pair<std::string, std::string>> file_names;
+  std::vector<std::string> compile;      ///< argv; empty: nothing to compile
+  std::vector<std::string> run;          ///< argv
+  std::vector<std::string> environment;  ///< "NAME=value"
+  LimitOverrides limits;                 ///< what ordinary programs of the language need
+  std::vector<std::string> prepare;      ///< argv, run once for each runtime to fill {prepared}; empty: nothing to do
+  std::string package_manager;           ///< "pip": its name
   std::optional<PackageManager> packages;
   std::vector<std::string> use_cases;
   bool visualization_support = false;
@@ -85,6 +90,9 @@ struct Language {
   /// its stderr (16 KiB) holds one of these (node prints a stack of its own after the mark).
   std::vector<std::string> out_of_memory_marks;
   std::vector<RunnerFile> runner_files;
+
+  /// Where a program lies that is asked for by `name`: any spelling that LanguageCatalog::find accepts.
+  const std::string& file_name_for(std::string_view name) const;
 };
 
 /// An interpreter or compiler that was found and can be shown in a sandbox.

@@ -251,6 +251,9 @@ std::optional<PackageManager> parse_packages(Fields& fields, std::optional<Error
   for (size_t i = 0; i < result.settings_files.size(); ++i)
     if (!result.settings_files[i].starts_with('/') && !result.settings_files[i].starts_with("~/"))
       packages.complain(at("settings_files", i), "must begin with / or ~/");
+  result.shown = packages.optional_texts("shown");
+  for (size_t i = 0; i < result.shown.size(); ++i)
+    if (!result.shown[i].starts_with('/')) packages.complain(at("shown", i), "must begin with /");
   result.install_environment = parse_environment(packages, "install_environment", package_placeholders());
   result.environment = parse_environment(packages, "environment", package_placeholders());
   result.compile = parse_argv(packages, "compile", package_placeholders());
@@ -336,6 +339,10 @@ void check_names(Fields& fields, const Language& language) {
     if (!all_of(language.aliases[i], allowed))
       fields.complain(at("aliases", i), "must be lower-case letters, digits, +, # or -");
   if (!is_plain_file_name(language.file_name)) fields.complain("file_name", "must be a plain file name");
+  for (const auto& [name, file] : language.file_names) {
+    if (!all_of(name, allowed)) fields.complain("file_names." + name, "must be lower-case letters, digits, +, # or -");
+    if (!is_plain_file_name(file)) fields.complain("file_names." + name, "must be a plain file name");
+  }
   for (size_t i = 0; i < language.runtime_names.size(); ++i)
     if (!is_plain_file_name(language.runtime_names[i]))
       fields.complain(at("runtime_names", i), "must be a plain file name");
@@ -374,6 +381,7 @@ Result<Language> LanguageCatalog::parse(std::string_view json_text, const std::s
   language.runnable = fields.optional_flag("runnable", true);
   language.file_name = fields.text("file_name");
   language.file_endings = fields.optional_texts("file_endings");
+  language.file_names = parse_texts_by_name(fields, "file_names", {});
   language.compile = parse_argv(fields, "compile", run_placeholders());
   language.run = parse_argv(fields, "run", run_placeholders());
   language.environment = parse_environment(fields, "environment", run_placeholders());

@@ -53,6 +53,7 @@ struct Engine::Plan {
   const Language* language = nullptr;
   Backend* backend = nullptr;
   std::shared_ptr<const RuntimeSearch> search;  ///< keeps the runtime alive
+  std::string file_name;                        ///< of the program, in the workspace
   std::vector<std::string> packages;            ///< to install
   std::vector<LayerCache::Lease> layers;        ///< keep what is mounted
   SandboxSpec spec;
@@ -65,6 +66,7 @@ struct Engine::Plan {
   /// The command lines and their surroundings, once language, runtime and packages are known.
   void settle_commands(std::chrono::milliseconds timeout, std::chrono::milliseconds compile_timeout) {
     Placeholders placeholders(*language, runtime());
+    placeholders.set("file", std::string(kWorkspace) + "/" + file_name);
     placeholders.set("memory", std::to_string(spec.limits.memory_bytes));
     const auto& manager = language->packages;
     const bool with_packages = !packages.empty();
@@ -86,7 +88,7 @@ struct Engine::Plan {
 
   /// Puts what the commands work on into a new sandbox.
   Result<void> fill(Session& session, const std::string& code) const {
-    if (auto put = session.put_file(language->file_name, code); !put) return put;
+    if (auto put = session.put_file(file_name, code); !put) return put;
     for (const auto& [name, target] : links)
       if (auto made = session.make_symlink(name, target); !made) return made;
     if (!compile) return {};
@@ -154,6 +156,7 @@ Result<Engine::Plan> Engine::plan(const ExecutionRequest& request) {
     for (const auto& rejected : plan.search->rejected) sentence += " " + rejected.path + ": " + rejected.why + ".";
     return fail(ErrorCode::kRuntimeMissing, sentence, "Install it with: " + plan.language->how_to_install);
   }
+  plan.file_name = plan.language->file_name_for(request.language);
   auto packages = checked_packages(*plan.language, request.libraries);
   if (!packages) return fail(std::move(packages.error()));
   plan.packages = missing_packages(*plan.language, plan.runtime(), *packages);

@@ -30,7 +30,7 @@ class RunCommand(unittest.TestCase):
             with open(path, "w") as file:
                 file.write("console.log(6 * 7)")
             self.assertEqual(run("run", path).stdout, b"42\n")
-            for ending, output in ((".mjs", b"7\n"), (".unknown", b"")):
+            for ending, output in ((".mjs", b"7\n"), (".cjs", b""), (".unknown", b"")):
                 with open(path + ending, "w") as file:
                     file.write("console.log(await 7)")
                 self.assertEqual(run("run", path + ending).stdout, output)

@@ -97,6 +97,34 @@ TEST_CASE("javascript: an await that never ends has its own exit code") {
   CHECK(run_in("javascript", "await new Promise(() => 0)").exit_code == 13);  // newer ones also say so on stderr
 }
 
+TEST_CASE("javascript: asked for as modules or CommonJS it is that alone") {
+  if (!is_here("javascript")) return;
+  CHECK(run_in("mjs", "console.log(import.meta.url, typeof require)").stdout_bytes ==
+        "file:///tmp/sandbox/main.mjs undefined\n");
+  CHECK(run_in("cjs", "console.log(__filename)").stdout_bytes == "/tmp/sandbox/main.cjs\n");
+  CHECK(run_in("cjs", "await 5").exit_code == 1);
+}
+
+TEST_CASE("javascript: TypeScript runs where node takes it, and where not, what is needed is said") {
+  if (!is_here("javascript")) return;
+  const auto typed = run_in(" TypeScript ",
+                            "interface Person { name: string }\nconst ada: Person = { name: 'Ada' };\n"
+                            "console.log(ada.name as string);");
+  CHECK(typed.language == "javascript");
+  if (typed.exit_code != 0) {
+    CHECK(contains(typed.stderr_bytes, "TypeScript needs Node.js 22.18 or newer"));
+    CHECK(contains(typed.stderr_bytes, engine().report(*engine().languages().find("javascript")).version));
+    CHECK(typed.stdout_bytes == "");
+    return;
+  }
+  CHECK(typed.stdout_bytes == "Ada\n");
+  CHECK(typed.stderr_bytes == "");
+  const auto failing = run_in("ts", "const n: number = await Promise.resolve(1);\n\nthrow new Error('why' + n)");
+  CHECK(failing.exit_code == 1);
+  CHECK(contains(failing.stderr_bytes, "main.ts:3"));
+  CHECK(run_in("ts", "enum A { X, Y }\nconsole.log(A.Y)").stdout_bytes == "1\n");
+}
+
 TEST_CASE("javascript: of big output the beginning and the end are kept") {
   if (!is_here("javascript")) return;
   const auto result = run_in("javascript", "console.log('first'); console.log('x'.repeat(50e6)); console.log('last')");

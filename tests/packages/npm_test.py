@@ -162,5 +162,45 @@ class RealRegistry(support.PackageTest):
         self.assertNotRun("install_failed", "E404", self.run_program("console.log('ran')", "llm-sandbox-test-no-such-package"))
 
 
+class NewerNode(support.PackageTest):
+    """Node 24, which takes TypeScript by itself. The registry has it as a package."""
+
+    language = "typescript"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        support.require_registry("npm", "install", "--prefix", cls.folder, "--no-audit", "--no-fund", "--silent",
+                                 "--dangerously-allow-all-scripts=true", "node@24")
+        folder = os.path.join(cls.folder, "node_modules", "node", "bin")
+        cls.environment = {**os.environ, "PATH": folder + ":" + os.environ["PATH"]}
+
+    def test_it_is_the_one_in_use(self):
+        self.assertRegex(self.run_program("console.log(process.version as string)")["stdout"], r"^v24\.")
+
+    def test_types_go_and_lines_stay(self):
+        answer = self.run_program("interface P { a: number }\n\nconst p: P = { a: 1 };\nthrow new Error('why' + p.a)")
+        self.assertEqual(answer["exit_code"], 1)
+        self.assertIn("main.ts:4", answer["stderr"])
+        self.assertIn("Error: why1", answer["stderr"])
+
+    def test_modules_and_what_is_more_than_types(self):
+        self.assertPrints("b 2 3\n", self.run_program(
+            "import { basename } from 'node:path';\n"
+            "enum Color { Red = 1, Blue }\n"
+            "class Box<T> { constructor(public readonly value: T) {} }\n"
+            "const box = new Box<number>(await Promise.resolve(3));\n"
+            "console.log(basename('/a/b'), Color.Blue, box.value);"))
+
+    def test_javascript_is_as_before(self):
+        self.language = "javascript"
+        self.assertPrints("true\n", self.run_program("console.log(require.main === module)"))
+        self.assertPrints("5\n", self.run_program("console.log(await 5)"))
+
+    def test_with_a_package(self):
+        self.assertPrints("true\n", self.run_program(
+            "import isOdd from 'is-odd';\nconst odd: boolean = isOdd(3);\nconsole.log(odd)", "is-odd"))
+
+
 if __name__ == "__main__":
     support.main()

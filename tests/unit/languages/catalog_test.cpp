@@ -167,3 +167,13 @@ TEST_CASE("a text that is no JSON is refused with the place of the fault") {
   CHECK(language.error().code == ErrorCode::kInvalidArgument);
   CHECK(language.error().sentence.find("line 2") != std::string::npos);
 }
+
+TEST_CASE("a language may be asked for by names that put the program into another file") {
+  const auto catalog = LanguageCatalog::built_in();
+  const Language* language = catalog.find(" TypeScript ");
+  REQUIRE(language == catalog.find("javascript"));
+  CHECK(language->file_name_for(" TypeScript ") == "main.ts");
+  CHECK(language->file_name_for("mjs") == "main.mjs");
+  CHECK(language->file_name_for("node") == "main.js");
+  CHECK(catalog.names().size() == 7);
+}
