@@ -46,7 +46,7 @@ class LocalRepository(support.PackageTest):
         if not ruby_is_here():
             raise unittest.SkipTest("skipped: ruby")
         super().setUpClass()
-        repository = os.path.join(cls.folder, "repository")
+        repository = cls.repository = os.path.join(cls.folder, "repository")
         os.makedirs(os.path.join(repository, "gems"))
         for version in ("1.0.0", "1.5.0"):
             build(cls.folder, repository, "llm_base", version,
@@ -96,8 +96,8 @@ class LocalRepository(support.PackageTest):
     def test_gems_that_the_user_has_installed_are_there(self):
         folder = subprocess.run(["ruby", "-e", "print Gem.user_dir"], capture_output=True, check=True,
                                 env=self.environment).stdout.decode()
-        subprocess.run(["gem", "install", "--silent", "--no-document", "--install-dir", folder, "llm_user"], check=True,
-                       env=self.environment)
+        subprocess.run(["gem", "install", "--local", "--silent", "--no-document", "--install-dir", folder, "llm_user"],
+                       cwd=os.path.join(self.repository, "gems"), check=True)
         self.addCleanup(shutil.rmtree, folder)
         self.assertPrints("user of 1.5.0\n", self.run_program("require 'llm_user'\nputs NAME"))
 
