@@ -111,16 +111,16 @@ bool save_plots(const ExecutionResult& result, const std::string& folder) {
   return true;
 }
 
-void tell(const ExecutionResult& result) {
-  if (result.backend.empty() || (result.reason == Reason::kBackendUnavailable && !result.stderr_bytes.empty()))
-    write_all(STDERR_FILENO, styled(STDERR_FILENO, Style::kBad, "llm-sandbox: ") + result.stderr_bytes + "\n");
-  for (const auto& note : result.notes)
-    write_all(STDERR_FILENO, styled(STDERR_FILENO, Style::kWarning, "llm-sandbox: ") + note + "\n");
-}
-
 bool could_not_run(const ExecutionResult& result) {
   return result.reason == Reason::kBackendUnavailable || result.reason == Reason::kInvalidArgument ||
          result.reason == Reason::kPolicy || result.reason == Reason::kInstallFailed;
+}
+
+void tell(const ExecutionResult& result) {
+  if (could_not_run(result) && !result.stderr_bytes.empty())
+    write_all(STDERR_FILENO, styled(STDERR_FILENO, Style::kBad, "llm-sandbox: ") + result.stderr_bytes + "\n");
+  for (const auto& note : result.notes)
+    write_all(STDERR_FILENO, styled(STDERR_FILENO, Style::kWarning, "llm-sandbox: ") + note + "\n");
 }
 
 }  // namespace

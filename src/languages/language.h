@@ -35,13 +35,15 @@ struct LimitOverrides {
 
 /// How packages of a language are named, installed and used.
 struct PackageManager {
-  std::string name_pattern;                 ///< RE2; a name that does not match as a whole is refused
-  bool installed_serves = true;             ///< a package that the runtime has need not be installed to be used
-  std::vector<std::string> tool_names;      ///< an executable that installing needs: "{tool}"; none: not needed
-  std::string how_to_get_tool;              ///< the command for a person
-  std::vector<std::string> install;         ///< argv; the element "{names}" stands for all names, each one argument
-  std::vector<std::string> settings;        ///< the server's variables that the manager gets; "PIP_*" means all of them
-  std::vector<std::string> settings_files;  ///< the user's: "~/…" go below HOME, others stay where they are
+  std::string name_pattern;             ///< RE2; a name that does not match as a whole is refused
+  bool installed_serves = true;         ///< a package that the runtime has need not be installed to be used
+  std::vector<std::string> tool_names;  ///< an executable that installing needs: "{tool}"; none: not needed
+  std::string how_to_get_tool;          ///< the command for a person
+  std::vector<std::string> install;     ///< argv; the element "{names}" stands for all names, each one argument
+  std::vector<std::string> settings;    ///< the server's variables that the manager gets; "PIP_*" means all of them
+  std::vector<std::string>
+      settings_files;              ///< the user's: "~/…" go below HOME, others stay where they are, folders, too
+  std::vector<std::string> shown;  ///< files and folders of the host that installing reads
   std::vector<std::string> install_environment;            ///< "NAME=value", only while installing
   std::vector<std::string> environment;                    ///< "NAME=value", for programs that use packages
   std::vector<std::string> compile;                        ///< argv in place of the language's own; empty: its own
@@ -50,10 +52,11 @@ struct PackageManager {
 };
 
 /// A language is data: what config/languages/<name>.json says, plus its runner files.
-/// In argvs and environment values "{runtime}" is the executable found, "{bin}" its folder, "{file}" the program's path,
-/// "{runner}" the folder of the runner files, "{build}" that for what a compiler makes, "{memory}" the sandbox's limit in
-/// bytes (for runtimes that cannot see it), "{prepared}" what `prepare` made once (empty if it could not), "{packages}"
-/// the installed packages, "{tool}" the package manager's executable.
+/// In argvs and environment values "{runtime}" is the executable found, "{bin}" its folder, "{file}" the program's
+/// path,
+/// "{runner}" the folder of the runner files, "{build}" that for what a compiler makes, "{memory}" the sandbox's limit
+/// in bytes (for runtimes that cannot see it), "{prepared}" what `prepare` made once (empty if it could not),
+/// "{packages}" the installed packages, "{tool}" the package manager's executable.
 struct Language {
   std::string name;   ///< "python": the canonical spelling
   std::string title;  ///< "Python"

@@ -251,6 +251,9 @@ std::optional<PackageManager> parse_packages(Fields& fields, std::optional<Error
   for (size_t i = 0; i < result.settings_files.size(); ++i)
     if (!result.settings_files[i].starts_with('/') && !result.settings_files[i].starts_with("~/"))
       packages.complain(at("settings_files", i), "must begin with / or ~/");
+  result.shown = packages.optional_texts("shown");
+  for (size_t i = 0; i < result.shown.size(); ++i)
+    if (!result.shown[i].starts_with('/')) packages.complain(at("shown", i), "must begin with /");
   result.install_environment = parse_environment(packages, "install_environment", package_placeholders());
   result.environment = parse_environment(packages, "environment", package_placeholders());
   result.compile = parse_argv(packages, "compile", package_placeholders());

@@ -35,7 +35,7 @@ struct EngineConfig {
   uint32_t max_artifacts = 50;
   uint64_t max_artifact_bytes = uint64_t{20} << 20;  ///< all together
   LayerCache::Options cache;                         ///< installed packages and prepared runtimes
-  std::vector<std::string> environment_names;  ///< of the variables that package managers may get
+  std::vector<std::string> environment_names;        ///< of the variables that package managers may get
 };
 
 /// What `languages` and get_language_details tell of one language here and now.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 
@@ -21,7 +22,7 @@ constexpr std::array<const char*, 6> kCertificates = {"SSL_CERT_FILE",  "SSL_CER
 
 bool is_proxy(std::string name) {
   std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
-  return name == "http_proxy" || name == "https_proxy" || name == "all_proxy" || name == "no_proxy";
+  return name.ends_with("_proxy");  // PIP_PROXY and the like, too
 }
 
 bool matches(const std::string& name, const std::string& pattern) {
@@ -45,6 +46,11 @@ std::optional<std::string> small_file(const std::string& path) {
   return content;
 }
 
+bool is_folder(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_directory(path, error);
+}
+
 /// Shows a file or folder at its own place; a file that the sandbox's user may not reach is copied.
 void show(const std::string& path, const std::function<bool(const std::string&)>& can_show, PackageSettings& settings) {
   if (!path.starts_with('/') || in_base_system(path)) return;
@@ -53,6 +59,18 @@ void show(const std::string& path, const std::function<bool(const std::string&)>
   } else if (auto content = small_file(path)) {
     settings.files.push_back({path, std::move(*content)});
   }
+}
+
+/// A folder of settings, which its own files are.
+void show_folder(const std::string& path, const std::function<bool(const std::string&)>& can_show,
+                 PackageSettings& settings) {
+  std::error_code error;
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(path, error)) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  for (const auto& file : files)
+    if (auto content = small_file(file)) settings.texts.push_back(std::move(*content));
+  show(path, can_show, settings);
 }
 
 }  // namespace
@@ -66,13 +84,17 @@ PackageSettings gather_package_settings(const PackageManager& packages, const En
     const auto value = environment(name);
     if (!value || value->empty()) continue;
     settings.environment.push_back(name + "=" + *value);
-    settings.texts.push_back(*value);
+    settings.texts.push_back(settings.environment.back());
     show(*value, can_show, settings);
   }
   const std::string home = environment("HOME").value_or("");
   for (const auto& file : packages.settings_files) {
     const bool of_home = file.starts_with("~/");
     const std::string path = of_home ? home + file.substr(1) : file;
+    if (!of_home && is_folder(path)) {
+      show_folder(path, can_show, settings);
+      continue;
+    }
     auto content = small_file(path);
     if (!content) continue;
     settings.texts.push_back(*content);
@@ -81,6 +103,7 @@ PackageSettings gather_package_settings(const PackageManager& packages, const En
     else
       show(path, can_show, settings);
   }
+  for (const auto& path : packages.shown) show(path, can_show, settings);
   return settings;
 }
 

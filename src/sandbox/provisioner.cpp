@@ -1,11 +1,14 @@
 #include "sandbox/provisioner.h"
 
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <random>
 #include <system_error>
 #include <utility>
@@ -23,6 +26,8 @@
 
 namespace llm_sandbox {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kOpenTimeout{30};
 constexpr std::chrono::seconds kTeardownTimeout{10};
@@ -174,18 +179,21 @@ const std::vector<std::string>& proxy_variables() {
 
 bool network_is_off(const RuntimeConfig& config) { return config.network_mode == "none"; }
 
-/// A name for a socket that the sandbox's user can reach and nobody can guess.
+/// The name of a socket that nobody can guess, in a folder that the sandbox's user can pass. What a killed server left
+/// of the kind goes when the next one is made.
 class SocketPlace {
  public:
   SocketPlace() {
+    sweep();
+    folder_ = kPrefix + std::to_string(getpid()) + "-XXXXXX";
     if (mkdtemp(folder_.data()) == nullptr) throw std::system_error(errno, std::generic_category(), folder_);
     chmod(folder_.c_str(), 0711);
     std::random_device random;
-    name_ = std::to_string(random()) + std::to_string(random()) + std::to_string(random());
+    for (int i = 0; i < 4; ++i) name_ += std::to_string(random());
   }
   ~SocketPlace() {
-    unlink(path().c_str());
-    rmdir(folder_.c_str());
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
   }
   SocketPlace(const SocketPlace&) = delete;
   SocketPlace& operator=(const SocketPlace&) = delete;
@@ -193,7 +201,19 @@ class SocketPlace {
   std::string path() const { return folder_ + "/" + name_; }
 
  private:
-  std::string folder_ = "/tmp/llm-sandbox-egress-XXXXXX";
+  static constexpr const char* kPrefix = "/tmp/llm-sandbox-egress-";
+
+  static void sweep() {
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator("/tmp", ignored)) {
+      const std::string path = entry.path().string();
+      if (!path.starts_with(kPrefix)) continue;
+      const pid_t owner = std::atoi(path.c_str() + std::strlen(kPrefix));
+      if (owner > 0 && kill(owner, 0) != 0 && errno == ESRCH) fs::remove_all(path, ignored);
+    }
+  }
+
+  std::string folder_;
   std::string name_;
 };
 

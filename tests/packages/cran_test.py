@@ -84,7 +84,8 @@ class LocalRepository(support.PackageTest):
         home = os.path.join(self.folder, "other-home")
         os.makedirs(home)
         pathlib.Path(home, ".Rprofile").write_text(
-            f"options(repos = c(CRAN = '{self.url}'))\nstop('only at a desk')\n")
+            f"options(repos = c(CRAN = '{self.url}'))\nSys.setenv(http_proxy = 'http://127.0.0.1:1')\n"
+            "stop('only at a desk')\n")
         self.addCleanup(shutil.rmtree, os.path.join(self.folder, "other-cache"), ignore_errors=True)
         answer = self.run_program("cat(llmBase::version())", "llmBase", HOME=home, R_REPO="",
                                   LLM_SANDBOX_CACHE_DIR=os.path.join(self.folder, "other-cache"))

@@ -68,10 +68,15 @@ class LocalRepository(PackageTest):
         home = os.path.join(cls.folder, "home")
         os.makedirs(os.path.join(home, ".m2"))
         with open(os.path.join(home, ".m2", "settings.xml"), "w", encoding="utf-8") as file:
-            file.write('<settings xmlns="http://maven.apache.org/SETTINGS/1.2.0">'
-                       "<proxies><proxy><protocol>http</protocol><host>proxy.invalid</host><port>1</port></proxy></proxies>"
-                       f"<mirrors><mirror><id>mine</id><mirrorOf>*</mirrorOf><url>{cls.server.url}</url></mirror></mirrors>"
-                       "</settings>")
+            file.write(f"""<settings xmlns="http://maven.apache.org/SETTINGS/1.2.0">
+  <proxies>
+    <proxy><protocol>http</protocol><host>proxy.invalid</host><port>1</port></proxy>
+  </proxies>
+  <mirrors>
+    <mirror><id>mine</id><mirrorOf>*</mirrorOf><url>{cls.server.url}</url></mirror>
+  </mirrors>
+</settings>
+""")
         cls.environment = {**os.environ, "HOME": home}
 
     def test_with_what_it_depends_on_and_only_once(self):

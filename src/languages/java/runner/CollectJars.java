@@ -11,6 +11,9 @@ import org.apache.maven.project.DefaultDependencyResolutionRequest;
 import org.apache.maven.project.DependencyResolutionException;
 import org.apache.maven.project.MavenProject;
 import org.apache.maven.project.ProjectDependenciesResolver;
+import org.eclipse.aether.AbstractRepositoryListener;
+import org.eclipse.aether.DefaultRepositorySystemSession;
+import org.eclipse.aether.RepositoryEvent;
 import org.eclipse.aether.graph.Dependency;
 
 /**
@@ -36,9 +39,17 @@ public final class CollectJars extends AbstractMavenLifecycleParticipant {
 
   private List<Dependency> dependencies(MavenSession session, MavenProject project)
       throws DependencyResolutionException {
-    return resolver
-        .resolve(new DefaultDependencyResolutionRequest(project, session.getRepositorySession()))
-        .getResolvedDependencies();
+    DefaultRepositorySystemSession telling = new DefaultRepositorySystemSession(session.getRepositorySession());
+    telling.setRepositoryListener(new Progress());
+    return resolver.resolve(new DefaultDependencyResolutionRequest(project, telling)).getResolvedDependencies();
+  }
+
+  /** A line for each file, for whoever waits. Maven itself is told to be quiet, as its own lines are many. */
+  private static final class Progress extends AbstractRepositoryListener {
+    @Override
+    public void artifactDownloaded(RepositoryEvent event) {
+      if (event.getException() == null) System.out.println("downloaded " + event.getArtifact());
+    }
   }
 
   private static void copy(List<Dependency> dependencies, Path packages) throws IOException {

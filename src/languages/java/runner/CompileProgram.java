@@ -19,6 +19,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Stream;
+import javax.lang.model.SourceVersion;
 import javax.lang.model.element.Element;
 import javax.lang.model.element.ElementKind;
 import javax.lang.model.element.ExecutableElement;
@@ -155,7 +156,7 @@ public final class CompileProgram {
     }
   }
 
-  /** The program under whatever name its public classes ask for. */
+  /** The program under whatever name its public classes ask for; it is no module-info or package-info. */
   private static final class AnyName extends ForwardingJavaFileObject<JavaFileObject> {
     AnyName(JavaFileObject file) {
       super(file);
@@ -163,7 +164,7 @@ public final class CompileProgram {
 
     @Override
     public boolean isNameCompatible(String simpleName, Kind kind) {
-      return kind == Kind.SOURCE;
+      return kind == Kind.SOURCE && SourceVersion.isIdentifier(simpleName);
     }
   }
 

@@ -1,5 +1,7 @@
+import java.io.BufferedReader;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
+import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
@@ -48,7 +50,7 @@ public final class InstallPackages {
     writeProject(Arrays.asList(args).subList(3, args.length));
 
     List<String> command = new ArrayList<>(List.of(
-        tool.toString(), "--batch-mode", "--no-transfer-progress", "-Dstyle.color=never",
+        tool.toString(), "--batch-mode", "--quiet", "-Dstyle.color=never",
         "-Dmaven.repo.local=" + WORK.resolve("repository"),
         "-Dmaven.ext.class.path=" + makeExtension(maven, runner.resolve("CollectJars.java")),
         "-Dllm_sandbox.packages=" + packages,
@@ -60,14 +62,28 @@ public final class InstallPackages {
   }
 
   private static int run(List<String> command) throws IOException, InterruptedException {
-    ProcessBuilder maven = new ProcessBuilder(command).directory(WORK.toFile()).inheritIO();
+    ProcessBuilder maven = new ProcessBuilder(command).directory(WORK.toFile()).redirectErrorStream(true);
     Map<String, String> environment = maven.environment();
     environment.put("JAVA_HOME", System.getProperty("java.home"));
     environment.put("MAVEN_SKIP_RC", "true");
     environment.remove("MAVEN_ARGS");
     environment.merge("MAVEN_OPTS", "-Xmx768m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData",
         (users, ours) -> users + " " + ours);
-    return maven.start().waitFor();
+    Process running = maven.start();
+    running.getOutputStream().close();
+    passOn(running);
+    return running.waitFor();
+  }
+
+  /** Without the colours that a terminal would show: some Mavens write their codes whatever they are told. */
+  private static void passOn(Process maven) throws IOException {
+    try (BufferedReader lines =
+        new BufferedReader(new InputStreamReader(maven.getInputStream(), StandardCharsets.UTF_8))) {
+      for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+        String plain = line.replaceAll("\u001b\\[[0-9;]*m", "");
+        if (!plain.isEmpty()) System.out.println(plain);
+      }
+    }
   }
 
   /** The folder with Maven's lib/ and conf/. */
@@ -108,7 +124,7 @@ public final class InstallPackages {
       for (Path jar : found) jars.add(jar.toString());
     }
     JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
-    int status = compiler.run(null, null, null, "-proc:none", "-nowarn", "-d", extension.toString(), "-cp",
+    int status = compiler.run(null, null, null, "-proc:none", "-nowarn", "-XDsuppressNotes", "-d", extension.toString(), "-cp",
         String.join(":", jars), source.toString());
     if (status != 0) {
       System.err.println("The Maven in " + maven + " is not one that this program can work with.");

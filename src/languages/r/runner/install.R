@@ -5,7 +5,9 @@ wanted <- commandArgs(TRUE)[-1]
 
 # The user's own settings. What only works on the user's desk must not stop the installation, which starts more R.
 profile <- Sys.getenv("R_PROFILE_USER", "~/.Rprofile")
+proxies <- Sys.getenv(c("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "no_proxy", "NO_PROXY"))
 if (file.exists(profile)) try(sys.source(profile, globalenv()))
+do.call(Sys.setenv, as.list(proxies)) # there is no other way out
 Sys.setenv(R_PROFILE_USER = "/dev/null")
 
 # R asks curl for what it downloads.
