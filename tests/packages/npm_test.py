@@ -125,8 +125,7 @@ class LocalRegistry(support.PackageTest):
         with open(os.path.join(home, ".npmrc"), "w") as file:
             file.write(f"registry={self.server.url}\nprefix={home}/elsewhere\ncache={home}/cache\n")
         self.assertPrints("42\n", self.run_program(
-            "console.log(require('llmsandbox-made').value)", "llmsandbox-made", HOME=home, npm_config_registry="",
-            LLM_SANDBOX_CACHE_DIR=os.path.join(home, "sandbox-cache")))
+            "console.log(require('llmsandbox-made').value)", "llmsandbox-made", HOME=home, npm_config_registry=""))
         self.assertFalse(os.path.exists(os.path.join(home, "elsewhere")))
 
     def test_the_workspace_is_searched_for_pictures_without_the_packages(self):

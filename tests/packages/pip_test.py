@@ -150,10 +150,8 @@ class LocalIndex(support.PackageTest):
         os.makedirs(os.path.join(home, ".config", "pip"))
         with open(os.path.join(home, ".config", "pip", "pip.conf"), "w") as file:
             file.write(f"[global]\nindex-url = {self.url}\n")
-        cache = os.path.join(home, "cache")
         self.assertPrints("42\n", self.run_program(
-            "import llmsandbox_made; print(llmsandbox_made.VALUE)", "llmsandbox-made", HOME=home, PIP_INDEX_URL="",
-            LLM_SANDBOX_CACHE_DIR=cache))
+            "import llmsandbox_made; print(llmsandbox_made.VALUE)", "llmsandbox-made", HOME=home, PIP_INDEX_URL=""))
 
     def test_plots_are_captured_all_the_same(self):
         plots = os.path.join(self.folder, "plots")
