@@ -25,6 +25,8 @@ namespace llm_sandbox {
 namespace {
 
 constexpr size_t kMaxProgramBytes = size_t{16} << 20;
+/// What is not done when this process ends would have to be begun anew by the next.
+constexpr std::chrono::minutes kPreparationPatience{10};
 
 Result<std::string> read_program(const RunOptions& options) {
   if (options.code) return *options.code;
@@ -126,7 +128,9 @@ void tell(const ExecutionResult& result) {
 }  // namespace
 
 int run_command(const Settings& settings, const RunOptions& options) {
-  Engine engine(settings.engine_config(), settings.lookup(), settings.backend_factory());
+  EngineConfig config = settings.engine_config();
+  config.preparation_patience = kPreparationPatience;
+  Engine engine(std::move(config), settings.lookup(), settings.backend_factory());
   auto code = read_program(options);
   if (!code) {
     write_all(STDERR_FILENO, "llm-sandbox: " + code.error().text() + "\n");

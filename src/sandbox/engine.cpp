@@ -169,7 +169,7 @@ Result<Engine::Plan> Engine::plan(const ExecutionRequest& request) {
 /// Makes what the call needs beside the sandbox, where it is not there yet.
 Result<void> Engine::provide(Plan& plan, const RequestContext& context, ExecutionResult& result) {
   const Provisioner::Target target{*plan.language, plan.runtime(), *plan.backend, *config_.runtime};
-  auto prepared = provisioner_.prepared(target, context, result.notes);
+  auto prepared = provisioner_.prepared(target, config_.preparation_patience, context, result.notes);
   if (!prepared) return fail(std::move(prepared.error()));
   if (!plan.language->prepare.empty())
     plan.spec.mounts.push_back({*prepared ? (*prepared)->folder() : "", std::string(kPreparedFolder)});

@@ -31,6 +31,8 @@ struct EngineConfig {
   LimitOverrides limits;  ///< win over those of a language; RuntimeConfig's memory wins over both
   std::chrono::milliseconds max_timeout{600'000};
   std::chrono::milliseconds compile_timeout{60'000};
+  /// How long a call waits for its language to be prepared for the first time; then it goes on without.
+  std::chrono::milliseconds preparation_patience{20'000};
   uint64_t kept_output_bytes = kDefaultKeptOutputBytes;  ///< of each stream
   uint32_t max_artifacts = 50;
   uint64_t max_artifact_bytes = uint64_t{20} << 20;  ///< all together
@@ -89,10 +91,10 @@ class Engine {
   EngineConfig config_;
   EnvironmentLookup environment_;
   BackendFactory make_backend_;
-  Provisioner provisioner_;
   std::mutex mutex_;  ///< guards the two below
   std::unique_ptr<Backend> backend_;
   std::shared_ptr<RuntimeFinder> finder_;
+  Provisioner provisioner_;  ///< last: its threads use the backend
 };
 
 }  // namespace llm_sandbox

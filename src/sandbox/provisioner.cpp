@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <random>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "base/process.h"
@@ -307,7 +309,73 @@ Error as_install_failure(Error error) {
 Provisioner::Provisioner(LayerCache::Options cache, EnvironmentLookup environment, std::vector<std::string> names)
     : cache_(std::move(cache)), environment_(std::move(environment)), names_(std::move(names)) {}
 
-Result<std::optional<LayerCache::Lease>> Provisioner::prepared(const Target& target, const RequestContext& context,
+Provisioner::~Provisioner() = default;
+
+/// One attempt to prepare a runtime, on a thread of its own that outlives the call that asked first.
+struct Provisioner::Preparation {
+  std::mutex mutex;  ///< guards the three below
+  std::condition_variable_any changed;
+  bool done = false;
+  std::optional<Error> error;
+  bool error_told = false;
+  std::jthread thread;  ///< last: it is stopped and waited for before the rest goes
+
+  void finish(std::optional<Error> with) {
+    const std::lock_guard lock(mutex);
+    error = std::move(with);
+    done = true;
+    changed.notify_all();
+  }
+
+  /// False if the patience was not enough. Who is stopped has waited long enough as well.
+  bool wait(std::chrono::milliseconds patience, const std::stop_token& stop) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, stop, patience, [this] { return done; });
+  }
+
+  bool failed() {
+    const std::lock_guard lock(mutex);
+    return error.has_value();
+  }
+
+  /// The error, to whom asks first.
+  std::optional<Error> untold_error() {
+    const std::lock_guard lock(mutex);
+    return std::exchange(error_told, true) ? std::nullopt : error;
+  }
+};
+
+std::shared_ptr<Provisioner::Preparation> Provisioner::preparation_of(const Target& target,
+                                                                      const LayerDescription& description,
+                                                                      const Command& command) {
+  const std::lock_guard lock(mutex_);
+  auto& preparation = preparations_[target.language.name + " " + target.runtime.executable + target.runtime.stamp];
+  if (preparation) return preparation;
+  preparation = std::make_shared<Preparation>();
+  preparation->thread = std::jthread([this, &language = target.language, runtime = target.runtime,
+                                      &backend = target.backend, config = target.config, description, command,
+                                      self = preparation.get()](const std::stop_token& stop) {
+    const Target own{language, runtime, backend, config};
+    const auto make = [&](const std::string& folder, const std::stop_token& stop_making) -> Result<void> {
+      const auto fill = [](Session&) { return Result<void>(); };
+      auto made = make_in(backend, making_spec(own, folder, kPreparedFolder), command, fill, {}, stop_making);
+      if (!made) return fail(std::move(made.error()));
+      const std::string failure = failure_of(made->exited);
+      if (failure.empty()) return {};
+      return fail(ErrorCode::kIo, "the preparation " + failure + ": " + made->output);
+    };
+    try {
+      auto layer = cache_.get(description, make, Deadline::after(kLayerTimeout), stop);
+      self->finish(layer ? std::nullopt : std::optional(std::move(layer.error())));
+    } catch (const std::exception& error) {  // of libraries; the server must not fall by it
+      self->finish(Error{ErrorCode::kIo, error.what()});
+    }
+  });
+  return preparation;
+}
+
+Result<std::optional<LayerCache::Lease>> Provisioner::prepared(const Target& target, std::chrono::milliseconds patience,
+                                                               const RequestContext& context,
                                                                std::vector<std::string>& notes) {
   if (target.language.prepare.empty()) return std::nullopt;
   const Placeholders placeholders(target.language, target.runtime);
@@ -323,27 +391,25 @@ Result<std::optional<LayerCache::Lease>> Provisioner::prepared(const Target& tar
   add_all(description.ingredients, command.argv);
   add_all(description.ingredients, command.environment);
   if (auto found = cache_.find(description)) return std::optional(std::move(*found));
-  {
-    const std::lock_guard lock(mutex_);
-    if (given_up_.contains(target.runtime.executable)) return std::nullopt;
-  }
 
-  const auto make = [&](const std::string& folder, const std::stop_token& stop) -> Result<void> {
-    if (context.on_progress) context.on_progress({"preparing " + target.language.title + " once for this machine"});
-    const auto fill = [](Session&) { return Result<void>(); };
-    auto made = make_in(target.backend, making_spec(target, folder, kPreparedFolder), command, fill, context, stop);
-    if (!made) return fail(std::move(made.error()));
-    const std::string failure = failure_of(made->exited);
-    if (failure.empty()) return {};
-    return fail(ErrorCode::kIo, "the preparation " + failure + ": " + made->output);
-  };
-  auto layer = cache_.get(description, make, Deadline::after(kLayerTimeout), context.stop);
-  if (layer) return std::optional(std::move(*layer));
-  if (layer.error().code == ErrorCode::kCancelled) return fail(std::move(layer.error()));
+  const auto preparation = preparation_of(target, description, command);
+  if (context.on_progress) context.on_progress({"preparing " + target.language.title + " once for this machine"});
+  const bool done = preparation->wait(patience, context.stop);
+  if (context.stop.stop_requested()) return fail(ErrorCode::kCancelled, "cancelled");
+  if (!done) return std::nullopt;
+  if (preparation->failed()) {
+    if (auto error = preparation->untold_error())
+      notes.push_back(target.language.title + " runs slower than it could: " + error->text());
+    return std::nullopt;
+  }
+  auto layer = cache_.find(description);
+  if (!layer) forget(preparation);  // somebody has removed it since: the next call begins anew
+  return layer;
+}
+
+void Provisioner::forget(const std::shared_ptr<Preparation>& preparation) {
   const std::lock_guard lock(mutex_);
-  given_up_.insert(target.runtime.executable);
-  notes.push_back(target.language.title + " runs slower than it could: " + layer.error().text());
-  return std::nullopt;
+  std::erase_if(preparations_, [&](const auto& entry) { return entry.second == preparation; });
 }
 
 Result<LayerCache::Lease> Provisioner::packages(const Target& target, const std::vector<std::string>& names,

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +14,7 @@
 #include "sandbox/layer_cache.h"
 #include "sandbox/request.h"
 #include "sandbox/runtime_config.h"
+#include "sandbox/session.h"
 
 namespace llm_sandbox {
 
@@ -23,6 +24,8 @@ class Provisioner {
  public:
   /// `environment` and `names` (of all that it holds) are where package managers' own settings come from.
   Provisioner(LayerCache::Options cache, EnvironmentLookup environment, std::vector<std::string> names);
+  /// Stops preparations.
+  ~Provisioner();
 
   /// A language on a runtime in a backend: what a layer is made for.
   struct Target {
@@ -32,10 +35,11 @@ class Provisioner {
     const RuntimeConfig& config;
   };
 
-  /// What the language's `prepare` makes; nothing where it has none or where it cannot be made (`notes` gets the
-  /// reason, once for each runtime). kCancelled.
-  Result<std::optional<LayerCache::Lease>> prepared(const Target& target, const RequestContext& context,
-                                                    std::vector<std::string>& notes);
+  /// What the language's `prepare` makes; nothing where it has none, where it cannot be made (`notes` gets the reason,
+  /// once for each runtime), or where making it, which goes on, takes longer than the caller has `patience`: clients
+  /// give up on long calls, and a preparation that ended with its call might never be done. kCancelled.
+  Result<std::optional<LayerCache::Lease>> prepared(const Target& target, std::chrono::milliseconds patience,
+                                                    const RequestContext& context, std::vector<std::string>& notes);
 
   /// The installed packages (names as checked_packages() gives them, at least one). kInstallFailed with the manager's
   /// own words, kCancelled.
@@ -46,8 +50,14 @@ class Provisioner {
   LayerCache cache_;
   EnvironmentLookup environment_;
   std::vector<std::string> names_;
-  std::mutex mutex_;                ///< guards the one below
-  std::set<std::string> given_up_;  ///< runtimes that could not be prepared: not tried again
+  struct Preparation;
+  std::shared_ptr<Preparation> preparation_of(const Target& target, const LayerDescription& description,
+                                              const Command& command);
+  void forget(const std::shared_ptr<Preparation>& preparation);
+
+  std::mutex mutex_;  ///< guards the one below
+  /// By language and runtime; each is tried once. Destroyed first: their threads use the members above.
+  std::map<std::string, std::shared_ptr<Preparation>> preparations_;
 };
 
 }  // namespace llm_sandbox

@@ -165,6 +165,25 @@ TEST_CASE("a language that cannot be prepared runs all the same, and says why it
   CHECK(run(*engine, "echo done").notes.empty());
 }
 
+TEST_CASE("a call does not wait for ever for a preparation, which goes on without it") {
+  const CacheFolder cache;
+  json language = shell();
+  language["prepare"] = {"{runtime}", "-c", "sleep 2; echo made > {prepared}/stamp"};
+  EngineConfig config;
+  config.languages = *LanguageCatalog::with({{language.dump(), ""}});
+  config.cache.folder = cache.path();
+  config.preparation_patience = 100ms;
+  const auto engine = engine_with(std::move(config));
+  const std::string show = "cat /opt/llm-sandbox/prepared/stamp";
+  CHECK(run(*engine, show).stdout_bytes.empty());
+  const Deadline deadline = Deadline::after(60s);
+  while (run(*engine, show).stdout_bytes != "made\n" && !deadline.passed()) continue;
+  CHECK(run(*engine, show).stdout_bytes == "made\n");
+  CHECK(LayerCache({cache.path()}).clear().size() == 1);
+  while (run(*engine, show).stdout_bytes != "made\n" && !deadline.passed()) continue;
+  CHECK(run(*engine, show).stdout_bytes == "made\n");
+}
+
 TEST_CASE("packages are installed once and are there read-only") {
   const CacheFolder cache;
   const auto engine = engine_for(with_packages(), cache);
