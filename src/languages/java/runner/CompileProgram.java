@@ -110,7 +110,8 @@ public final class CompileProgram {
     return '"' + text.replace("\\", "\\\\").replace("\"", "\\\"") + '"';
   }
 
-  private static Compilation compile(Path file, Path classes, List<String> packages, boolean preview) throws IOException {
+  private static Compilation compile(Path file, Path classes, List<String> packages, boolean preview)
+      throws IOException {
     List<String> options = new ArrayList<>(List.of(
         "-d", classes.toString(),
         "-cp", classPath(classes, packages),

@@ -34,9 +34,9 @@ import org.w3c.dom.NodeList;
 import org.xml.sax.SAXException;
 
 /**
- * Installs packages with the Maven of this machine: {@code java InstallPackages.java RUNNER MVN PACKAGES NAME...}, where
- * NAME is group:artifact:version. Works in the working folder, which is empty at first; fills PACKAGES with jars/ and
- * class-path.
+ * Installs packages with the Maven of this machine: {@code java InstallPackages.java RUNNER MVN PACKAGES NAME...},
+ * where NAME is group:artifact:version. Works in the working folder, which is empty at first; fills PACKAGES with jars/
+ * and class-path.
  */
 public final class InstallPackages {
   private static final Path WORK = Path.of("").toAbsolutePath();
@@ -124,8 +124,8 @@ public final class InstallPackages {
       for (Path jar : found) jars.add(jar.toString());
     }
     JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
-    int status = compiler.run(null, null, null, "-proc:none", "-nowarn", "-XDsuppressNotes", "-d", extension.toString(), "-cp",
-        String.join(":", jars), source.toString());
+    int status = compiler.run(null, null, null, "-proc:none", "-nowarn", "-XDsuppressNotes",
+        "-d", extension.toString(), "-cp", String.join(":", jars), source.toString());
     if (status != 0) {
       System.err.println("The Maven in " + maven + " is not one that this program can work with.");
       System.exit(1);
