@@ -64,7 +64,6 @@ bool check_configuration(const Settings& settings, Engine& engine) {
 }
 
 void check_language(const LanguageReport& report) {
-  if (!report.language->runnable) return;
   if (report.available)
     line(mark(Style::kGood, report.language->name + ": ") + report.version + ", " + report.executable);
   else

@@ -14,8 +14,6 @@ void print_summary(const LanguageReport& report) {
       report.language->name + std::string(12 - std::min<size_t>(11, report.language->name.size()), ' ');
   if (report.available)
     return print(styled(STDOUT_FILENO, Style::kGood, name) + report.version + "  " + report.executable + "\n");
-  if (!report.language->runnable)
-    return print(styled(STDOUT_FILENO, Style::kDim, name + "not part of this version yet") + "\n");
   print(styled(STDOUT_FILENO, Style::kBad, name) + "not found; install with: " + report.how_to_install + "\n");
 }
 

@@ -61,7 +61,6 @@ struct Language {
   std::string name;   ///< "python": the canonical spelling
   std::string title;  ///< "Python"
   std::vector<std::string> aliases;
-  bool runnable = true;                   ///< false: known to clients, not yet runnable in this version
   std::string file_name;                  ///< "main.py"
   std::vector<std::string> file_endings;  ///< ".mjs": of program files, beside the ending of file_name
   /// "typescript" and "main.ts": further names, and the file in which a program lies that is asked for by one.

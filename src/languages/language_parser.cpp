@@ -352,7 +352,6 @@ void check_names(Fields& fields, const Language& language) {
 }
 
 void check_commands(Fields& fields, const Language& language) {
-  if (!language.runnable) return;
   if (language.run.empty()) fields.complain("run", "missing");
   if (!holds(language.run, "{file}") && !holds(language.compile, "{file}"))
     fields.complain(language.compile.empty() ? "run" : "compile", "must hold {file}");
@@ -378,7 +377,6 @@ Result<Language> LanguageCatalog::parse(std::string_view json_text, const std::s
   language.name = fields.text("name");
   language.title = fields.text("title");
   language.aliases = fields.optional_texts("aliases");
-  language.runnable = fields.optional_flag("runnable", true);
   language.file_name = fields.text("file_name");
   language.file_endings = fields.optional_texts("file_endings");
   language.file_names = parse_texts_by_name(fields, "file_names", {});

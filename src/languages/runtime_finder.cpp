@@ -242,7 +242,6 @@ std::vector<std::string> candidates(const Language& language, const Surroundings
 
 RuntimeSearch search(const Language& language, const Surroundings& host) {
   RuntimeSearch result;
-  if (!language.runnable) return result;
   for (const auto& candidate : candidates(language, host)) {
     auto runtime = try_candidate(language, candidate, host);
     if (runtime) {

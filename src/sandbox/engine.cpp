@@ -140,11 +140,6 @@ Result<Engine::Plan> Engine::plan(const ExecutionRequest& request) {
                 (nearest.empty() ? "" : "Did you mean " + nearest + "? ") + "Supported are " +
                     join(config_.languages.names(), ", ") + ".");
   }
-  if (!plan.language->runnable)
-    return fail(ErrorCode::kBackendUnavailable,
-                plan.language->title + " is not part of this version of llm-sandbox yet; it comes next.",
-                "Use python or javascript meanwhile.");
-
   auto backend = this->backend();
   if (!backend) return fail(backend.error());
   plan.backend = *backend;
@@ -283,7 +278,6 @@ LanguageReport Engine::report(const Language& language) {
   LanguageReport report;
   report.language = &language;
   report.how_to_install = language.how_to_install;
-  if (!language.runnable) return report;
   const auto search = finder()->find(language);
   report.rejected = search->rejected;
   if (!search->runtime) return report;

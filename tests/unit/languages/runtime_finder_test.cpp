@@ -249,12 +249,6 @@ TEST_CASE("node is found through links, as the file it really is") {
   CHECK("v" + found.runtime->version + "\n" == output_of(kNode, {"--version"}));
 }
 
-TEST_CASE("a language that is not runnable yet has no runtime") {
-  const auto found = search(*LanguageCatalog::built_in().find("go"), "/usr/bin:/usr/local/go/bin");
-  CHECK_FALSE(found.runtime);
-  CHECK(found.rejected.empty());
-}
-
 TEST_CASE("many who ask at once get the answer of one search") {
   if (!have(kPython)) return;
   const TempFolder temp;
