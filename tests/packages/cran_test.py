@@ -32,8 +32,8 @@ def build(folder, repository, name, version, files, more=""):
         path = source / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    subprocess.run(["R", "CMD", "build", "--no-manual", "--no-build-vignettes", str(source)], cwd=repository, check=True,
-                   stdout=subprocess.DEVNULL)
+    subprocess.run(["R", "CMD", "build", "--no-manual", "--no-build-vignettes", str(source)], cwd=repository,
+                   check=True, stdout=subprocess.DEVNULL)
 
 
 class LocalRepository(support.PackageTest):
@@ -117,8 +117,8 @@ class LocalRepository(support.PackageTest):
                 self.assertNotRun("install_failed", part, self.run_program("cat(1)", name))
 
     def test_options_and_places_are_no_names(self):
-        for name in ("--no-lock", "-e", "http://127.0.0.1/a.tar.gz", "../llmBase", "/tmp/a", "llmBase; id", "llmBase@1.0",
-                     "1llm", ".llm", "llm_base", "user/repository", "", " "):
+        for name in ("--no-lock", "-e", "http://127.0.0.1/a.tar.gz", "../llmBase", "/tmp/a", "llmBase; id",
+                     "llmBase@1.0", "1llm", ".llm", "llm_base", "user/repository", "", " "):
             with self.subTest(name):
                 self.assertNotRun("invalid_argument", "", self.run_program("cat(1)", name))
 
@@ -132,7 +132,7 @@ class Registry(support.PackageTest):
             raise unittest.SkipTest("skipped: R")
         support.require_registry(
             "Rscript", "-e",
-            "r <- getOption('repos'); if (identical(r[['CRAN']], '@CRAN@')) chooseCRANmirror(ind = 1, graphics = FALSE)\n"
+            "if (identical(getOption('repos')[['CRAN']], '@CRAN@')) chooseCRANmirror(ind = 1, graphics = FALSE)\n"
             "quit(status = nrow(available.packages()) == 0)")
         super().setUpClass()
 

@@ -1,8 +1,8 @@
 # Captures what a program draws, out of band: into a folder that the server empties after the run.
 #
-# Base, grid, lattice, ggplot2: each page of a device that the program did not open by itself. htmlwidgets (plotly): each
-# widget that is printed. Nothing here may break the program or print anything; what could not be captured becomes a
-# sentence in the notes.
+# Base, grid, lattice, ggplot2: each page of a device that the program did not open by itself. htmlwidgets (plotly):
+# each widget that is printed. Nothing here may break the program or print anything; what could not be captured becomes
+# a sentence in the notes.
 
 ARTIFACTS <- "/tmp/.llm-sandbox/artifacts" # kArtifactFolder; name order is drawing order, hidden names are unfinished
 NOTES <- "/tmp/.llm-sandbox/notes" # one sentence a line
@@ -23,11 +23,11 @@ quietly <- function(code) tryCatch(suppressWarnings(suppressMessages(code)), err
 devices <- list()
 opened <- 0
 
-open_device <- function(width, height, unit, res, pointsize, bg) {
+open_device <- function(width, height, unit, pointsize, bg) {
   if (opened == 0) watch()
   leave_parent()
   opened <<- opened + 1
-  per_inch <- switch(unit, px = if (is.na(res)) DPI else res, cm = 2.54, mm = 25.4, 1)
+  per_inch <- switch(unit, px = DPI, cm = 2.54, mm = 25.4, 1)
   width <- width / per_inch
   height <- height / per_inch
   if (images >= MAX_IMAGES) {
@@ -56,8 +56,8 @@ open_png <- function(device, pointsize, bg) {
   before <- grDevices::dev.cur()
   grDevices::png(device$files, device$size[1], device$size[2], "in", pointsize, bg, dpi, type = "cairo")
   if (grDevices::dev.cur() == before) return(FALSE)
-  if (dpi < DPI)
-    note(sprintf("A figure is very large (%g x %g inches) and was drawn at %.0f dpi.", device$size[1], device$size[2], dpi))
+  size <- sprintf("%g x %g inches", device$size[1], device$size[2])
+  if (dpi < DPI) note(sprintf("A figure is very large (%s) and was drawn at %.0f dpi.", size, dpi))
   TRUE
 }
 
@@ -88,7 +88,7 @@ leave_parent <- function() {
   inherited <- current_device()
   process <<- Sys.getpid()
   devices <<- list()
-  if (!is.null(inherited)) open_device(inherited$size[1], inherited$size[2], "in", NA, 12, "white")
+  if (!is.null(inherited)) open_device(inherited$size[1], inherited$size[2], "in", 12, "white")
 }
 
 before_page <- function() quietly({

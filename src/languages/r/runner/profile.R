@@ -1,5 +1,5 @@
-# Gets in before the user's program (by R_PROFILE_USER), so that plots can be captured, and leaves no trace but an option
-# and a hook. Read anew at each start, so short.
+# Gets in before the user's program (by R_PROFILE_USER), so that plots can be captured, and leaves no trace but an
+# option and a hook. Read anew at each start, so short.
 local({
   folder <- dirname(Sys.getenv("R_PROFILE_USER"))
   Sys.unsetenv("R_PROFILE_USER")
@@ -21,8 +21,8 @@ local({
   }
 
   # The device that is opened where the program names none; dev.new() hands over only the arguments that stand here.
-  options(device = function(width = 7, height = 7, units = "in", unit = units, res = NA, pointsize = 12, bg = "white")
-    plots()$open_device(width, height, unit, res, pointsize, bg))
+  options(device = function(width = 7, height = 7, units = "in", unit = units, pointsize = 12, bg = "white")
+    plots()$open_device(width, height, unit, pointsize, bg))
   setHook(packageEvent("htmlwidgets", "onLoad"), function(...) plots()$watch_widgets())
 
   # R reads a program as it goes and says what is wrong with its text, but not in which line.

@@ -1,5 +1,5 @@
-# Started as `ruby install.rb NAME...`: `gem install` into GEM_HOME, those of a certain version first and nothing newer than
-# needed for the others, so that these take them. (With --install-dir gem would not look at what it has installed.)
+# Started as `ruby install.rb NAME...`: `gem install` into GEM_HOME, those of a certain version first and nothing newer
+# than needed for the others, so that these take them. (With --install-dir gem would not look at what it has installed.)
 require "rubygems/gem_runner"
 
 options = ["--no-user-install", "--no-document", "--minimal-deps"]
