@@ -171,12 +171,12 @@ Result<void> Engine::provide(Plan& plan, const RequestContext& context, Executio
   const Provisioner::Target target{*plan.language, plan.runtime(), *plan.backend, *config_.runtime};
   auto prepared = provisioner_.prepared(target, config_.preparation_patience, context, result.notes);
   if (!prepared) return fail(std::move(prepared.error()));
-  if (!plan.language->prepare.empty())
-    plan.spec.mounts.push_back({*prepared ? (*prepared)->folder() : "", std::string(kPreparedFolder)});
+  const std::string prepared_folder = *prepared ? (*prepared)->folder() : "";
+  if (!plan.language->prepare.empty()) plan.spec.mounts.push_back({prepared_folder, std::string(kPreparedFolder)});
   if (*prepared) plan.layers.push_back(std::move(**prepared));
 
   if (plan.packages.empty()) return {};
-  auto packages = provisioner_.packages(target, plan.packages, context);
+  auto packages = provisioner_.packages(target, plan.packages, prepared_folder, context);
   if (!packages) return fail(std::move(packages.error()));
   plan.spec.mounts.push_back({packages->folder(), std::string(kPackagesFolder)});
   plan.layers.push_back(std::move(*packages));

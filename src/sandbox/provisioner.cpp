@@ -226,9 +226,10 @@ class Installation {
                PackageSettings settings)
       : target_(target), names_(names), tool_(std::move(tool)), settings_(std::move(settings)) {}
 
-  Result<void> into(const std::string& folder, const EgressPolicy& policy, const RequestContext& context,
-                    const std::stop_token& stop) {
+  Result<void> into(const std::string& folder, const std::string& prepared, const EgressPolicy& policy,
+                    const RequestContext& context, const std::stop_token& stop) {
     SandboxSpec spec = making_spec(target_, folder, kPackagesFolder);
+    spec.mounts.push_back({prepared, std::string(kPreparedFolder)});
     std::move(tool_.places.begin(), tool_.places.end(), std::back_inserter(spec.runtime_paths));
     spec.files.insert(spec.files.end(), settings_.files.begin(), settings_.files.end());
     spec.mounts.insert(spec.mounts.end(), settings_.mounts.begin(), settings_.mounts.end());
@@ -413,7 +414,7 @@ void Provisioner::forget(const std::shared_ptr<Preparation>& preparation) {
 }
 
 Result<LayerCache::Lease> Provisioner::packages(const Target& target, const std::vector<std::string>& names,
-                                                const RequestContext& context) {
+                                                const std::string& prepared, const RequestContext& context) {
   const PackageManager& packages = *target.language.packages;
   PackageSettings settings = gather_package_settings(
       packages, environment_, names_, [&](const std::string& path) { return target.backend.can_show(path); });
@@ -433,7 +434,7 @@ Result<LayerCache::Lease> Provisioner::packages(const Target& target, const std:
   Installation installation(target, names, std::move(*tool), std::move(settings));
   const auto make = [&](const std::string& folder, const std::stop_token& stop) {
     if (context.on_progress) context.on_progress({"installing " + join(names, ", ")});
-    return installation.into(folder, *policy, context, stop);
+    return installation.into(folder, prepared, *policy, context, stop);
   };
   auto layer = cache_.get(description, make, Deadline::after(kLayerTimeout), context.stop);
   if (!layer) return fail(as_install_failure(std::move(layer.error())));

@@ -43,8 +43,9 @@ class Provisioner {
 
   /// The installed packages (names as checked_packages() gives them, at least one). kInstallFailed with the manager's
   /// own words, kCancelled.
+  /// `prepared` is the folder of what prepared() gave, shown meanwhile as well; empty for nothing.
   Result<LayerCache::Lease> packages(const Target& target, const std::vector<std::string>& names,
-                                     const RequestContext& context);
+                                     const std::string& prepared, const RequestContext& context);
 
  private:
   LayerCache cache_;

@@ -48,6 +48,15 @@ Session open_session() {
   return Session(std::move(*sandbox));
 }
 
+bool is_held(const std::string& capability) {
+  const auto backend = engine().backend();
+  REQUIRE_MESSAGE(backend, backend.error().text());
+  for (const auto& one : (*backend)->capabilities())
+    if (one.name == capability) return one.level == Capability::Level::kSupported;
+  FAIL("no such capability: " << capability);
+  return false;
+}
+
 std::string unique_marker() {
   static std::atomic<int> next{0};
   return "marker-" + std::to_string(getpid()) + "-" + std::to_string(++next);

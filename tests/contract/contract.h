@@ -27,6 +27,9 @@ ExecutionResult python(const std::string& code, std::chrono::milliseconds timeou
 /// A sandbox of its own, open.
 Session open_session();
 
+/// Whether the backend fully enforces what its capability of that name says.
+bool is_held(const std::string& capability);
+
 /// A text that no other test run uses.
 std::string unique_marker();
 

@@ -189,7 +189,7 @@ TEST_CASE("cpp: memory and time have their limits") {
   const auto greedy = cpp(program("std::vector<std::string> v;\nwhile (true) v.push_back(std::string(1 << 20, 'x'));",
                                   "#include <string>\n#include <vector>\n"));
   CHECK(greedy.reason == Reason::kMemoryLimit);
-  CHECK(greedy.exit_code == 137);
+  CHECK(greedy.exit_code != 0);  // killed by a control group, else by its own runtime
   const auto endless = cpp(program("std::cout << \"up\" << std::endl; for (volatile int i = 0;; i = 1 - i) {}"), 2s);
   CHECK(endless.reason == Reason::kTimeout);
   CHECK(endless.stdout_bytes == "up\n");

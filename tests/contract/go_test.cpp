@@ -150,7 +150,7 @@ TEST_CASE("go: memory and time have their limits") {
       go(program("var all [][]byte\nfor {\n\tb := make([]byte, 1<<20)\n\tfor i := range b {\n\t\tb[i] = 1\n\t}\n"
                  "\tall = append(all, b)\n\tif len(all) < 0 {\n\t\tfmt.Println()\n\t}\n}"));
   CHECK(greedy.reason == Reason::kMemoryLimit);
-  CHECK(greedy.exit_code == 137);
+  CHECK(greedy.exit_code != 0);  // killed by a control group, else by its own runtime
   const std::string deep = "package main\n\nfunc f(n int) int { return f(n+1) + 1 }\n\nfunc main() { f(0) }\n";
   CHECK(go(deep).reason == Reason::kMemoryLimit);  // before Go's own limit of a stack, 1 GB
   const auto endless = go(program("fmt.Println(\"up\")\nfor {\n}"), 2s);
