@@ -78,6 +78,7 @@ struct Language {
   std::vector<std::string> runtime_names;      ///< executables to look for, best first
   std::vector<std::string> well_known_places;  ///< folders searched after PATH; may start with "~/" and hold "*"
   std::string how_to_install;                  ///< the command for a person
+  std::string image;                           ///< for backends that start from one; multi-arch
   std::string minimum_version;                 ///< older runtimes are not taken; empty: any
   /// A command line with which a candidate ("{candidate}") describes itself: it prints one JSON object {"executable",
   /// "version", "paths", "libraries", "virtual"} as its last line (src/languages/<name>/describe.*), optionally

@@ -394,6 +394,7 @@ Result<Language> LanguageCatalog::parse(std::string_view json_text, const std::s
   language.describe = parse_describe(fields, language.runner_files, folder);
   language.version = parse_argv(fields, "version", {"{candidate}"});
   language.how_to_install = fields.text("how_to_install");
+  language.image = fields.optional_text("image");
   language.package_manager = fields.text("package_manager");
   language.use_cases = fields.texts("use_cases");
   language.visualization_support = fields.flag("visualization_support");

@@ -16,16 +16,28 @@ bool has_java() {
   return available;
 }
 
-int java_feature() { return std::atoi(engine().report(*engine().languages().find("java")).version.c_str()); }
-
-ExecutionResult java(const std::string& code, std::chrono::milliseconds timeout = 60s) {
+ExecutionResult java(Engine& with, const std::string& code, std::chrono::milliseconds timeout = 60s) {
   ExecutionRequest request;
   request.language = "java";
   request.code = code;
   request.timeout = timeout;
-  auto result = engine().run(request, {});
+  auto result = with.run(request, {});
   CHECK_MESSAGE(result.reason != Reason::kBackendUnavailable, result.stderr_bytes);
   return result;
+}
+
+ExecutionResult java(const std::string& code, std::chrono::milliseconds timeout = 60s) {
+  return java(engine(), code, timeout);
+}
+
+/// One that passes over what is older than the given version, if the machine has any that is not; else null.
+std::unique_ptr<Engine> engine_with_java(const std::string& version) {
+  EngineConfig config;
+  config.languages = *LanguageCatalog::with({{R"({"name": "java", "minimum_version": ")" + version + "\"}", ""}});
+  auto newer = engine_with(std::move(config));
+  if (newer->report(*newer->languages().find("java")).available) return newer;
+  MESSAGE("skipped: java " << version);
+  return nullptr;
 }
 
 /// A program whose main does just this.
@@ -111,16 +123,16 @@ TEST_CASE("java: main is found wherever it stands") {
 }
 
 TEST_CASE("java: instance main where the JDK has it") {
-  if (!has_java()) return;
-  if (java_feature() < 21) {
-    MESSAGE("skipped: java 21");
-    return;
-  }
-  CHECK(java("void main() { System.out.print(\"bare\"); }").stdout_bytes == "bare");
-  CHECK(java("class Main { void main() { System.out.print(\"instance\"); } }").stdout_bytes == "instance");
-  CHECK(java("class A { void main() { System.out.print(\"a\"); } }\n"
-             "class B { public static void main(String[] b) { System.out.print(\"classic first\"); } }")
-            .stdout_bytes == "classic first");
+  const auto newer = engine_with_java("21");
+  if (!newer) return;
+  const auto printed = [&](const std::string& code) { return java(*newer, code).stdout_bytes; };
+  CHECK(printed("void main() { System.out.print(\"bare\"); }") == "bare");
+  CHECK(printed("class Main { void main() { System.out.print(\"instance\"); } }") == "instance");
+  CHECK(printed("class A { void main() { System.out.print(\"a\"); } }\n"
+                "class B { public static void main(String[] b) { System.out.print(\"classic first\"); } }") ==
+        "classic first");
+  CHECK(printed("public class Main { public static void main(String[] a) { System.out.print(\"plain\"); } }") ==
+        "plain");
 }
 
 TEST_CASE("java: without a main that can be started, a sentence says what to write") {
