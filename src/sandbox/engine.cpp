@@ -168,7 +168,7 @@ Result<Engine::Plan> Engine::plan(const ExecutionRequest& request) {
 
 /// Makes what the call needs beside the sandbox, where it is not there yet.
 Result<void> Engine::provide(Plan& plan, const RequestContext& context, ExecutionResult& result) {
-  const Provisioner::Target target{*plan.language, plan.runtime(), *plan.backend, *config_.runtime};
+  const MakingTarget target{*plan.language, plan.runtime(), *plan.backend, *config_.runtime};
   auto prepared = provisioner_.prepared(target, config_.preparation_patience, context, result.notes);
   if (!prepared) return fail(std::move(prepared.error()));
   const std::string prepared_folder = *prepared ? (*prepared)->folder() : "";

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "languages/language.h"
 #include "sandbox/layer_cache.h"
+#include "sandbox/making.h"
 #include "sandbox/request.h"
 #include "sandbox/runtime_config.h"
 #include "sandbox/session.h"
@@ -27,24 +28,16 @@ class Provisioner {
   /// Stops preparations.
   ~Provisioner();
 
-  /// A language on a runtime in a backend: what a layer is made for.
-  struct Target {
-    const Language& language;
-    const Runtime& runtime;
-    Backend& backend;
-    const RuntimeConfig& config;
-  };
-
   /// What the language's `prepare` makes; nothing where it has none, where it cannot be made (`notes` gets the reason,
   /// once for each runtime), or where making it, which goes on, takes longer than the caller has `patience`: clients
   /// give up on long calls, and a preparation that ended with its call might never be done. kCancelled.
-  Result<std::optional<LayerCache::Lease>> prepared(const Target& target, std::chrono::milliseconds patience,
+  Result<std::optional<LayerCache::Lease>> prepared(const MakingTarget& target, std::chrono::milliseconds patience,
                                                     const RequestContext& context, std::vector<std::string>& notes);
 
   /// The installed packages (names as checked_packages() gives them, at least one). kInstallFailed with the manager's
   /// own words, kCancelled.
   /// `prepared` is the folder of what prepared() gave, shown meanwhile as well; empty for nothing.
-  Result<LayerCache::Lease> packages(const Target& target, const std::vector<std::string>& names,
+  Result<LayerCache::Lease> packages(const MakingTarget& target, const std::vector<std::string>& names,
                                      const std::string& prepared, const RequestContext& context);
 
  private:
@@ -52,7 +45,7 @@ class Provisioner {
   EnvironmentLookup environment_;
   std::vector<std::string> names_;
   struct Preparation;
-  std::shared_ptr<Preparation> preparation_of(const Target& target, const LayerDescription& description,
+  std::shared_ptr<Preparation> preparation_of(const MakingTarget& target, const LayerDescription& description,
                                               const Command& command);
   void forget(const std::shared_ptr<Preparation>& preparation);
 
