@@ -29,6 +29,10 @@ void print_details(const LanguageReport& report) {
 
 int languages_command(const Settings& settings, const std::string& name) {
   Engine engine(settings.engine_config(), settings.lookup(), settings.backend_factory());
+  if (!engine.config().runtime) {
+    write_all(STDERR_FILENO, "llm-sandbox: " + engine.config().runtime.error().text() + "\n");
+    return 2;
+  }
   if (name.empty()) {
     for (const auto& language : engine.languages().all()) print_summary(engine.report(language));
     return 0;

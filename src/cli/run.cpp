@@ -138,6 +138,7 @@ int run_command(const Settings& settings, const RunOptions& options) {
   }
 
   auto language = language_of(options, engine.languages());
+  if (!language && !engine.config().runtime) language = fail(engine.config().runtime.error());  // it may name more
   if (!language) {
     write_all(STDERR_FILENO, "llm-sandbox: " + language.error().text() + "\n");
     return kCouldNotRun;

@@ -1,5 +1,7 @@
 #include "languages/language.h"
 
+#include <re2/re2.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -9,6 +11,8 @@
 
 namespace llm_sandbox {
 namespace {
+
+constexpr size_t kStderrTailBytes = 16 << 10;
 
 /// The built-in language of that name as the patch changes it; the patch alone where there is none.
 std::string patched(const std::string& name, const nlohmann::json& patch) {
@@ -22,6 +26,13 @@ std::string patched(const std::string& name, const nlohmann::json& patch) {
 }
 
 }  // namespace
+
+bool says_out_of_memory(const Language& language, std::string_view stderr_bytes) {
+  if (stderr_bytes.size() > kStderrTailBytes) stderr_bytes.remove_prefix(stderr_bytes.size() - kStderrTailBytes);
+  const re2::StringPiece tail(stderr_bytes.data(), stderr_bytes.size());
+  return std::any_of(language.out_of_memory_marks.begin(), language.out_of_memory_marks.end(),
+                     [&](const auto& mark) { return RE2::PartialMatch(tail, RE2(mark, RE2::Latin1)); });
+}
 
 LanguageCatalog LanguageCatalog::built_in() {
   LanguageCatalog catalog;

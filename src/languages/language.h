@@ -36,18 +36,20 @@ struct LimitOverrides {
 /// How packages of a language are named, installed and used.
 struct PackageManager {
   std::string name_pattern;             ///< RE2; a name that does not match as a whole is refused
+  bool names_fold = false;              ///< "Foo.Bar" and "foo-bar" are the same package
   bool installed_serves = true;         ///< a package that the runtime has need not be installed to be used
   std::vector<std::string> tool_names;  ///< an executable that installing needs: "{tool}"; none: not needed
   std::string how_to_get_tool;          ///< the command for a person
   std::vector<std::string> install;     ///< argv; the element "{names}" stands for all names, each one argument
   std::vector<std::string> settings;    ///< the server's variables that the manager gets; "PIP_*" means all of them
   std::vector<std::string>
-      settings_files;              ///< the user's: "~/…" go below HOME, others stay where they are, folders, too
-  std::vector<std::string> shown;  ///< files and folders of the host that installing reads
-  std::vector<std::string> install_environment;            ///< "NAME=value", only while installing
-  std::vector<std::string> environment;                    ///< "NAME=value", for programs that use packages
-  std::vector<std::string> compile;                        ///< argv in place of the language's own; empty: its own
-  std::vector<std::string> run;                            ///< likewise
+      settings_files;  ///< the user's: "~/…" go below HOME, others stay where they are, folders, too
+  std::vector<std::string> settings_folders;     ///< those whose value may be a folder, which is shown as well
+  std::vector<std::string> shown;                ///< files and folders of the host that installing reads
+  std::vector<std::string> install_environment;  ///< "NAME=value", only while installing
+  std::vector<std::string> environment;          ///< "NAME=value", for programs that use packages
+  std::vector<std::string> compile;              ///< argv in place of the language's own; empty: its own
+  std::vector<std::string> run;                  ///< likewise
   std::vector<std::pair<std::string, std::string>> links;  ///< name in the workspace, what it leads to
 };
 
@@ -86,14 +88,18 @@ struct Language {
   std::vector<std::string> describe;
   /// In place of `describe`: a command line that prints a version ("Lua 5.4.4 …": the first number with a dot).
   std::vector<std::string> version;
-  /// A program that ended badly (exit code other than 0) ran out of memory by its own runtime's account if the end of
-  /// its stderr (16 KiB) holds one of these (node prints a stack of its own after the mark).
+  /// A program that ended badly (exit code other than 0) ran out of memory by its own runtime's account if one of these
+  /// (RE2) is found in the end of its stderr (16 KiB; node prints a stack of its own after it). They match what the
+  /// runtime itself writes, not any text that speaks of memory.
   std::vector<std::string> out_of_memory_marks;
   std::vector<RunnerFile> runner_files;
 
   /// Where a program lies that is asked for by `name`: any spelling that LanguageCatalog::find accepts.
   const std::string& file_name_for(std::string_view name) const;
 };
+
+/// Whether a program's runtime said at the end of its stderr that it ran out of memory.
+bool says_out_of_memory(const Language& language, std::string_view stderr_bytes);
 
 /// An interpreter or compiler that was found and can be shown in a sandbox.
 struct Runtime {

@@ -241,12 +241,14 @@ std::optional<PackageManager> parse_packages(Fields& fields, std::optional<Error
   result.name_pattern = packages.text("name_pattern");
   if (const RE2 pattern(result.name_pattern, RE2::Quiet); !pattern.ok())
     packages.complain("name_pattern", "not a regular expression: " + pattern.error());
+  result.names_fold = packages.optional_flag("names_fold", false);
   result.installed_serves = packages.optional_flag("installed_serves", true);
   result.tool_names = packages.optional_texts("tool_names");
   result.how_to_get_tool = packages.optional_text("how_to_get_tool");
   result.install = parse_argv(packages, "install", and_also(package_placeholders(), {"{names}"}));
   if (!holds(result.install, "{names}")) packages.complain("install", "must hold {names}");
   result.settings = packages.optional_texts("settings");
+  result.settings_folders = packages.optional_texts("settings_folders");
   result.settings_files = packages.optional_texts("settings_files");
   for (size_t i = 0; i < result.settings_files.size(); ++i)
     if (!result.settings_files[i].starts_with('/') && !result.settings_files[i].starts_with("~/"))
@@ -351,6 +353,12 @@ void check_names(Fields& fields, const Language& language) {
     fields.complain("minimum_version", "must be numbers with dots between");
 }
 
+void check_marks(Fields& fields, const std::vector<std::string>& marks) {
+  for (size_t i = 0; i < marks.size(); ++i)
+    if (const RE2 pattern(marks[i], RE2::Quiet); !pattern.ok())
+      fields.complain(at("out_of_memory_marks", i), "not a regular expression: " + pattern.error());
+}
+
 void check_commands(Fields& fields, const Language& language) {
   if (language.run.empty()) fields.complain("run", "missing");
   if (!holds(language.run, "{file}") && !holds(language.compile, "{file}"))
@@ -402,6 +410,7 @@ Result<Language> LanguageCatalog::parse(std::string_view json_text, const std::s
   check_names(fields, language);
   check_places(fields, language.well_known_places);
   check_commands(fields, language);
+  check_marks(fields, language.out_of_memory_marks);
   fields.refuse_unknown();
   if (complaint) return fail(std::move(*complaint));
   return language;

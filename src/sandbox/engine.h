@@ -32,7 +32,7 @@ struct EngineConfig {
   std::chrono::milliseconds max_timeout{600'000};
   std::chrono::milliseconds compile_timeout{60'000};
   /// How long a call waits for its language to be prepared for the first time; then it goes on without.
-  std::chrono::milliseconds preparation_patience{20'000};
+  std::chrono::milliseconds preparation_patience{10'000};
   uint64_t kept_output_bytes = kDefaultKeptOutputBytes;  ///< of each stream
   uint32_t max_artifacts = 50;
   uint64_t max_artifact_bytes = uint64_t{20} << 20;  ///< all together

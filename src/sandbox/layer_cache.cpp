@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -140,6 +141,9 @@ void remove_broken(const LayerFolder& folder, Patience& patience) {
   }
 }
 
+/// What other programs may write to the disk while a layer is made, before that looks like its doing.
+constexpr uint64_t kOthersMayTake = uint64_t{8} << 30;
+
 /// Sees to it that a folder that is being filled does not grow without end.
 class Watcher {
  public:
@@ -147,6 +151,7 @@ class Watcher {
       : parent_(parent),
         name_(std::move(name)),
         limits_(limits),
+        at_start_(state_of(parent)),
         chain_(std::move(callers), [this] { stop_.request_stop(); }),
         thread_([this](const std::stop_token& finished) { watch(finished); }) {}
 
@@ -170,21 +175,44 @@ class Watcher {
     while (!finished.stop_requested()) {
       const auto begin = Clock::now();
       auto size = measure_tree(parent_, name_, limits_, finished);
-      if (!size && size.error().code == ErrorCode::kTooLarge) {
-        error_ = std::move(size.error());
-        stop_.request_stop();
-        return;
-      }
+      if (!size && size.error().code == ErrorCode::kTooLarge) return give_up(std::move(size.error()));
       // What cannot be measured now may be so the next time; in the end it is measured without forbearance.
       // A tenth of a core at the most goes into measuring.
       const auto pause = std::clamp<Clock::duration>(9 * (Clock::now() - begin), 100ms, 3s);
-      waiting.wait_for(lock, finished, pause, [] { return false; });
+      for (const auto end = Clock::now() + pause; Clock::now() < end && !finished.stop_requested();) {
+        if (disk_runs_full())
+          return give_up({ErrorCode::kTooLarge, "the disk was nearly full, or lost more space than it may take."});
+        waiting.wait_for(lock, finished, 50ms, [] { return false; });
+      }
     }
+  }
+
+  void give_up(Error error) {
+    error_ = std::move(error);
+    stop_.request_stop();
+  }
+
+  /// Files that were unlinked while they are open take space that no walk sees.
+  bool disk_runs_full() const {
+    struct statvfs now {};
+    if (fstatvfs(parent_, &now) != 0) return false;
+    const uint64_t block = now.f_frsize;
+    const uint64_t least = std::min(uint64_t{1} << 30, now.f_blocks * block / 20);
+    const uint64_t taken = now.f_bavail < at_start_.f_bavail ? (at_start_.f_bavail - now.f_bavail) * block : 0;
+    const bool lacks_files = now.f_files > 0 && now.f_favail < now.f_files / 50;
+    return now.f_bavail * block < least || taken > limits_.bytes + kOthersMayTake || lacks_files;
+  }
+
+  static struct statvfs state_of(int folder) {
+    struct statvfs state {};
+    if (fstatvfs(folder, &state) != 0) state.f_bavail = 0;
+    return state;
   }
 
   int parent_;
   std::string name_;
   TreeLimits limits_;
+  struct statvfs at_start_;
   std::stop_source stop_;
   std::optional<Error> error_;
   std::stop_callback<std::function<void()>> chain_;

@@ -169,6 +169,9 @@ Result<TreeSize> measure_tree(int parent, const std::string& name, const TreeLim
 
 Result<TreeSize> take_over_tree(int parent, const std::string& name, const TreeLimits& limits, std::stop_token stop) {
   const auto take_over = [user = geteuid(), group = getegid()](int folder, const char* entry, const struct stat& info) {
+    // Neither pipes nor devices: a pipe could be written to through a read-only mount, from one call to another.
+    if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode) && !S_ISLNK(info.st_mode))
+      return unlinkat(folder, entry, 0) == 0 ? 0 : errno;
     const bool foreign = info.st_uid != user || (user == 0 && info.st_gid != group);
     if (foreign && fchownat(folder, entry, user, group, AT_SYMLINK_NOFOLLOW) != 0) return errno;
     if (S_ISLNK(info.st_mode)) return 0;

@@ -35,6 +35,7 @@ SandboxSpec making_spec(const MakingTarget& target, const std::string& folder, s
   SandboxSpec spec;
   spec.config.network_mode = "none";
   spec.limits = making_limits();
+  spec.limits.cpus = target.config.cpus;
   spec.runtime_paths = target.runtime.paths;
   for (const auto& files : {target.language.runner_files, target.runtime.runner_files})
     for (const auto& file : files) spec.files.push_back({std::string(kRunnerFolder) + "/" + file.name, file.content});

@@ -13,7 +13,6 @@ namespace {
 
 constexpr int kTimeoutExitCode = 124;
 constexpr int kKilledExitCode = 128 + SIGKILL;
-constexpr size_t kStderrTailBytes = 16 << 10;
 
 void stop(ExecutionResult& result, Reason reason, int exit_code, std::string note) {
   result.reason = reason;
@@ -46,14 +45,6 @@ std::string process_note(const SandboxLimits& limits) {
 std::string disk_note(const SandboxLimits& limits) {
   return "The workspace and /tmp together may hold " + format_bytes(limits.disk_bytes) +
          ", and that is full. Write less, or remove files that are no longer needed.";
-}
-
-/// Runtimes that run into the limit by themselves (MemoryError, a full JavaScript heap) say so at the end of stderr.
-bool says_out_of_memory(const Language& language, std::string_view stderr_bytes) {
-  if (stderr_bytes.size() > kStderrTailBytes) stderr_bytes.remove_prefix(stderr_bytes.size() - kStderrTailBytes);
-  for (const auto& mark : language.out_of_memory_marks)
-    if (stderr_bytes.find(mark) != std::string_view::npos) return true;
-  return false;
 }
 
 Reason reason_of(ErrorCode code) {

@@ -9,9 +9,11 @@
 namespace llm_sandbox {
 namespace {
 
-/// A package name without version or spelling differences (PEP 503 normalisation serves the other managers as well).
-std::string package_key(std::string_view name) {
-  std::string key = to_lower(trim(name.substr(0, name.find(' '))));
+/// A package name without version and, where the manager takes no notice of them, spelling differences (PEP 503).
+std::string package_key(const PackageManager& packages, std::string_view name) {
+  std::string key(trim(name.substr(0, name.find(' '))));
+  if (!packages.names_fold) return key;
+  key = to_lower(key);
   std::replace_if(
       key.begin(), key.end(), [](char c) { return c == '_' || c == '.'; }, '-');
   return key;
@@ -53,8 +55,9 @@ std::vector<std::string> missing_packages(const Language& language, const Runtim
   if (!language.packages || !language.packages->installed_serves) return names;
   std::vector<std::string> missing;
   for (const auto& name : names) {
-    const bool present = std::any_of(runtime.libraries.begin(), runtime.libraries.end(),
-                                     [&](const auto& one) { return package_key(one) == package_key(name); });
+    const bool present = std::any_of(runtime.libraries.begin(), runtime.libraries.end(), [&](const auto& one) {
+      return package_key(*language.packages, one) == package_key(*language.packages, name);
+    });
     if (!present) missing.push_back(name);
   }
   return missing;

@@ -37,6 +37,11 @@ bool is_wanted(const std::string& name, const PackageManager& packages) {
                      [&](const auto& pattern) { return matches(name, pattern); });
 }
 
+bool may_be_folder(const std::string& name, const PackageManager& packages) {
+  const auto& names = packages.settings_folders;
+  return name == "SSL_CERT_DIR" || std::find(names.begin(), names.end(), name) != names.end();
+}
+
 std::optional<std::string> small_file(const std::string& path) {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > kMaxFileBytes) return std::nullopt;
@@ -79,15 +84,20 @@ PackageSettings gather_package_settings(const PackageManager& packages, const En
                                         const std::vector<std::string>& names,
                                         const std::function<bool(const std::string&)>& can_show) {
   PackageSettings settings;
+  const std::string home = environment("HOME").value_or("");
   for (const auto& name : names) {
     if (!is_wanted(name, packages)) continue;
     const auto value = environment(name);
     if (!value || value->empty()) continue;
     settings.environment.push_back(name + "=" + *value);
     settings.texts.push_back(settings.environment.back());
-    show(*value, can_show, settings);
+    if (auto content = value->starts_with('/') ? small_file(*value) : std::nullopt) {
+      settings.texts.push_back(std::move(*content));
+      show(*value, can_show, settings);
+    } else if (may_be_folder(name, packages) && is_folder(*value) && !too_wide(*value, home)) {
+      show(*value, can_show, settings);
+    }
   }
-  const std::string home = environment("HOME").value_or("");
   for (const auto& file : packages.settings_files) {
     const bool of_home = file.starts_with("~/");
     const std::string path = of_home ? home + file.substr(1) : file;
@@ -108,7 +118,7 @@ PackageSettings gather_package_settings(const PackageManager& packages, const En
 }
 
 std::string without_credentials(std::string text) {
-  static const RE2 credentials("://[^/@[:space:]]+@");
+  static const RE2 credentials("://[^[:space:]'\"<>]*@");  // a password may hold any of / and @
   RE2::GlobalReplace(&text, credentials, "://…@");
   return text;
 }

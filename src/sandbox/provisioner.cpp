@@ -51,6 +51,7 @@ Provisioner::~Provisioner() = default;
 
 /// One attempt to prepare a runtime, on a thread of its own that outlives the call that asked first.
 struct Provisioner::Preparation {
+  const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
   std::mutex mutex;  ///< guards the three below
   std::condition_variable_any changed;
   bool done = false;
@@ -66,9 +67,9 @@ struct Provisioner::Preparation {
   }
 
   /// False if the patience was not enough. Who is stopped has waited long enough as well.
-  bool wait(std::chrono::milliseconds patience, const std::stop_token& stop) {
+  bool wait(std::chrono::steady_clock::time_point end, const std::stop_token& stop) {
     std::unique_lock lock(mutex);
-    return changed.wait_for(lock, stop, patience, [this] { return done; });
+    return changed.wait_until(lock, stop, end, [this] { return done; });
   }
 
   bool failed() {
@@ -130,7 +131,7 @@ Result<std::optional<LayerCache::Lease>> Provisioner::prepared(const MakingTarge
 
   const auto preparation = preparation_of(target, description, command);
   if (context.on_progress) context.on_progress({"preparing " + target.language.title + " once for this machine"});
-  const bool done = preparation->wait(patience, context.stop);
+  const bool done = preparation->wait(preparation->started + patience, context.stop);
   if (context.stop.stop_requested()) return fail(ErrorCode::kCancelled, "cancelled");
   if (!done) return std::nullopt;
   if (preparation->failed()) {

@@ -29,8 +29,8 @@ class Provisioner {
   ~Provisioner();
 
   /// What the language's `prepare` makes; nothing where it has none, where it cannot be made (`notes` gets the reason,
-  /// once for each runtime), or where making it, which goes on, takes longer than the caller has `patience`: clients
-  /// give up on long calls, and a preparation that ended with its call might never be done. kCancelled.
+  /// once for each runtime), or where making it, which goes on, has not ended `patience` after its start: clients give
+  /// up on long calls, and a preparation that ended with its call might never be done. kCancelled.
   Result<std::optional<LayerCache::Lease>> prepared(const MakingTarget& target, std::chrono::milliseconds patience,
                                                     const RequestContext& context, std::vector<std::string>& notes);
 

@@ -245,8 +245,8 @@ TEST_CASE("R: a thousand figures are bounded, with a note") {
   CHECK(result.stdout_bytes == "done");
   CHECK(result.artifacts.size() == engine().config().max_artifacts);
   CHECK(pictures(result).front() == "figure-1.png");
-  CHECK(noted(result, "Only the first 100 images were captured."));
-  CHECK(noted(draw("for (i in 1:110) { plot(i); dev.off() }"), "Only the first 100 images were captured."));
+  CHECK(noted(result, "Only the first 50 images were captured."));
+  CHECK(noted(draw("for (i in 1:110) { plot(i); dev.off() }"), "Only the first 50 images were captured."));
   CHECK_FALSE(noted(draw("for (i in 1:100) plot(i)"), "captured"));
 }
 

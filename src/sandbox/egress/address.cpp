@@ -28,6 +28,7 @@ constexpr Range kV4Ranges[] = {
     {"100.64.0.0", 10, "a shared (carrier-grade NAT) address"},
     {"127.0.0.0", 8, "a loopback address"},
     {"169.254.0.0", 16, "a link-local address"},
+    {"168.63.129.16", 32, "a cloud's address for the machine itself"},
     {"172.16.0.0", 12, "a private address"},
     {"192.0.0.0", 24, "a reserved address"},
     {"192.168.0.0", 16, "a private address"},

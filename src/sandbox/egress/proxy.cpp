@@ -184,6 +184,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (const auto objection = common_.policy.objection(destination_); !objection.empty()) return refuse(objection);
     upstream_ = common_.policy.upstream_for(destination_, tunnel_);
     hop_ = upstream_ != nullptr ? upstream_->destination : destination_;
+    if (upstream_ != nullptr) return judge_beyond_upstream();
     look_up();
   }
 
@@ -200,6 +201,26 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   // --- the way there ---
+
+  /// The user's own proxy looks the name up for itself, but a name that leads to a private address from here is not
+  /// passed on to it. One that cannot be looked up here is: there may be no other way than that proxy.
+  void judge_beyond_upstream() {
+    enter(Stage::kReach, limits().reach);
+    const auto judge = [](Connection& self, const std::vector<IpAddress>& found) {
+      for (const auto& address : found)
+        if (const auto why = self.common_.policy.objection(self.destination_, address, self.common_.own_networks);
+            !why.empty())
+          return self.refuse(why);
+      self.look_up();
+    };
+    if (const auto address = egress::address_in(destination_.host)) return judge(*this, {*address});
+    auto started = common_.lookups->start(destination_.host, [weak = weak_from_this(), judge](const auto& found) {
+      const auto self = weak.lock();
+      if (!self || self->stage_ != Stage::kReach) return;
+      judge(*self, found ? *found : std::vector<IpAddress>());
+    });
+    if (!started) answer(502, started.error().sentence);
+  }
 
   void look_up() {
     enter(Stage::kReach, limits().reach);

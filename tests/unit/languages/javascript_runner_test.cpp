@@ -128,5 +128,6 @@ TEST_CASE("a full heap is recognised by its mark") {
       "process.exitCode = require('child_process').spawnSync(process.execPath, options, { stdio: 'inherit' }).status "
       "?? 1;");
   CHECK(ran.exit_code != 0);
-  CHECK(ran.err.find(LanguageCatalog::built_in().find("javascript")->out_of_memory_marks[0]) != std::string::npos);
+  const LanguageCatalog languages = LanguageCatalog::built_in();
+  CHECK(says_out_of_memory(*languages.find("javascript"), ran.err));
 }

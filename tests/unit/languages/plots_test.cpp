@@ -176,14 +176,14 @@ TEST_CASE("very large figures are drawn smaller, what lies far outside is cut of
   CHECK(ran.notes[1].rfind("Figure 2 has something drawn far outside", 0) == 0);
 }
 
-TEST_CASE("of a thousand figures the first hundred are captured") {
+TEST_CASE("of a thousand figures the first fifty are captured") {
   if (!can_draw()) return;
   const Ran ran = draw(
       "plt.rcParams['figure.max_open_warning'] = 0\n"
       "for i in range(1000): plt.figure(figsize=(0.3, 0.3)).text(0, 0, 'x')");
-  CHECK(ran.artifacts.size() == 100);
-  CHECK(ran.artifacts.back().first == "000100-figure-100.png");
-  CHECK(ran.notes == Names{"Only the first 100 images were captured."});
+  CHECK(ran.artifacts.size() == 50);
+  CHECK(ran.artifacts.back().first == "000050-figure-50.png");
+  CHECK(ran.notes == Names{"Only the first 50 images were captured."});
 }
 
 TEST_CASE("a forked child does not capture its parent's figures, but what it shows itself") {

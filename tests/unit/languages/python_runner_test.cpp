@@ -127,5 +127,22 @@ TEST_CASE("running out of memory is recognised by its mark") {
   const Ran ran = interpreter.with_runner(
       "import resource\nresource.setrlimit(resource.RLIMIT_AS, (2 ** 28, 2 ** 28))\nx = bytearray(2 ** 30)");
   CHECK(ran.exit_code == 1);
-  CHECK(ran.err.find(LanguageCatalog::built_in().find("python")->out_of_memory_marks[0]) != std::string::npos);
+  const LanguageCatalog languages = LanguageCatalog::built_in();
+  CHECK(says_out_of_memory(*languages.find("python"), ran.err));
+}
+
+TEST_CASE("a text that speaks of memory is not taken for a runtime that has none") {
+  const LanguageCatalog languages = LanguageCatalog::built_in();
+  const std::pair<const char*, const char*> said[] = {
+      {"python", "skipping row: MemoryError('x')\n2 of 9 checks failed\n"},
+      {"python", "Traceback (most recent call last):\nValueError: OutOfMemoryError is not MemoryError\n"},
+      {"javascript", "JavaScript heap out of memory\n"},
+      {"cpp", "std::bad_alloc handled\n"},
+      {"go", "2026/01/01 runtime: out of memory: simulated\n"},
+      {"ruby", "main.rb:1:in `<main>': NoMemoryError / failed to allocate memory (RuntimeError)\n"},
+      {"java", "caught java.lang.OutOfMemoryError: Java heap space\n"}};
+  for (const auto& [name, text] : said) {
+    CAPTURE(text);
+    CHECK_FALSE(says_out_of_memory(*languages.find(name), text));
+  }
 }

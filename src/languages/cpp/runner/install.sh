@@ -50,7 +50,13 @@ find "$root" -type l -lname '/*' | while read -r link; do
   target=$(readlink "$link")
   [ -e "$root$target" ] && ln -sfn "$root$target" "$link"
 done
-find "$root" -name '*.pc' -exec sed -i -e "s#=/usr#=$root/usr#g" -e "s#-\([IL]\)/usr#-\1$root/usr#g" {} +
+# Links that lead beside them to what the machine has already: libx.so of libx-dev to the installed libx.so.1.
+find "$root" -xtype l -name 'lib*.so*' | while read -r link; do
+  own=${link#"$root"}
+  target=${own%/*}/$(readlink "$link")
+  [ -e "$target" ] && ln -sfn "$target" "$link"
+done
+find "$root" -type f -name '*.pc' -exec sed -i -e "s#=/usr#=$root/usr#g" -e "s#-\([IL]\)/usr#-\1$root/usr#g" {} +
 
 archive_of() {
   ls "archives/$1"_*.deb 2>/dev/null
@@ -101,7 +107,8 @@ options_of() {
   # The older kind of run path holds for the libraries of libraries, too.
   for library in $shared; do printf '%s ' "-Wl,-rpath,$library"; done
   [ -n "$shared" ] && printf '%s ' -Wl,--disable-new-dtags
-  printf '%s ' -Wl,--as-needed
+  # What a library that is not used lacks is no matter.
+  printf '%s ' -Wl,--as-needed -Wl,--allow-shlib-undefined
   { options_of --libs; sed -n 's#.*/lib\([^/]*\)\.\(so\|a\)$#-l\1#p' usable; } | once
   echo
 } >"$packages/options"

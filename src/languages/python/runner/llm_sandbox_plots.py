@@ -28,7 +28,7 @@ WORKSPACE = os.path.realpath("/sandbox") + "/"  # image files in it are collecte
 
 DPI = 100
 MAX_PIXELS = 40_000_000
-MAX_IMAGES = 100
+MAX_IMAGES = 50
 MAX_NOTES = 20
 MAX_NOTE = 400  # characters
 MAX_REMARKS = 3  # of matplotlib about one figure

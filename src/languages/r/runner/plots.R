@@ -10,7 +10,7 @@ NOTES <- "/tmp/.llm-sandbox/notes" # one sentence a line
 DPI <- 100
 MAX_PIXELS <- 40e6
 MAX_SIDE <- 32767 # cairo's
-MAX_IMAGES <- 100
+MAX_IMAGES <- 50
 MAX_NOTES <- 20
 MAX_NOTE <- 400 # characters
 
