@@ -118,7 +118,8 @@ PackageSettings gather_package_settings(const PackageManager& packages, const En
 }
 
 std::string without_credentials(std::string text) {
-  static const RE2 credentials("://[^[:space:]'\"<>]*@");  // a password may hold any of / and @
+  // Never destroyed: a thread may outlive the statics.
+  static const RE2& credentials = *new RE2("://[^[:space:]'\"<>]*@");  // a password may hold any of / and @
   RE2::GlobalReplace(&text, credentials, "://…@");
   return text;
 }

@@ -247,7 +247,7 @@ TEST_CASE("R: a thousand figures are bounded, with a note") {
   CHECK(pictures(result).front() == "figure-1.png");
   CHECK(noted(result, "Only the first 50 images were captured."));
   CHECK(noted(draw("for (i in 1:110) { plot(i); dev.off() }"), "Only the first 50 images were captured."));
-  CHECK_FALSE(noted(draw("for (i in 1:100) plot(i)"), "captured"));
+  CHECK_FALSE(noted(draw("for (i in 1:50) plot(i)"), "captured"));
 }
 
 TEST_CASE("R: a very large figure is bounded, with a note") {

@@ -226,6 +226,7 @@ BubblewrapBackend::~BubblewrapBackend() { drain(Deadline::after(10s)); }
 
 Result<std::unique_ptr<Sandbox>> BubblewrapBackend::open(const SandboxSpec& spec, Deadline deadline,
                                                          std::stop_token stop) {
+  if (stop.stop_requested()) return fail(ErrorCode::kCancelled, "The sandbox was not started: its caller gave up.");
   if (auto checked = check_settings(spec.config); !checked) return fail(std::move(checked.error()));
   if (auto checked = check_limits(spec.limits); !checked) return fail(std::move(checked.error()));
   auto mounts = runtime_mounts(spec.runtime_paths, state_->home);
