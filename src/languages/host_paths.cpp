@@ -63,6 +63,11 @@ std::string canonical_folder(const std::string& path) {
   return folder.empty() ? folder : (folder == "/" ? "" : folder) + path.substr(path.rfind('/'));
 }
 
+std::string prefix_of(const std::string& executable) {
+  const std::string folder = executable.substr(0, executable.rfind('/'));
+  return folder.ends_with("/bin") ? folder.substr(0, folder.size() - 4) : folder;
+}
+
 std::vector<std::string> folders_to_show(const std::vector<std::string>& places) {
   std::vector<std::string> folders;
   for (const auto& place : places) {

@@ -18,6 +18,9 @@ std::string canonical(const std::string& path);
 /// The same for its folder only: the last component stays, though it may be a link.
 std::string canonical_folder(const std::string& path);
 
+/// The folder that a program is installed in: that above the "bin" which holds it, else the one which holds it.
+std::string prefix_of(const std::string& executable);
+
 /// The folders that must be shown so that all of `places` are seen at their own spelling: none of the base system, none
 /// below another one, sorted. A place that is reached through a link counts under both names; one that does not exist
 /// counts for nothing.

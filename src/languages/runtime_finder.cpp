@@ -130,9 +130,7 @@ tl::expected<Description, std::string> describe_by_version(const Language& langu
   description.executable = candidate;
   description.version = version_in(*said);
   if (description.version.empty()) return tl::unexpected(std::string("does not work: it did not say its version"));
-  const std::string real = canonical(candidate);
-  const std::string folder = real.substr(0, real.rfind('/'));
-  description.places = {folder.ends_with("/bin") ? folder.substr(0, folder.size() - 4) : folder};
+  description.places = {prefix_of(canonical(candidate))};
   return description;
 }
 

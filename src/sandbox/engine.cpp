@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "sandbox/artifacts.h"
+#include "sandbox/making.h"
 #include "sandbox/outcome.h"
 #include "sandbox/output.h"
 #include "sandbox/package_names.h"
@@ -71,8 +72,7 @@ struct Engine::Plan {
     const auto& manager = language->packages;
     const bool with_packages = !packages.empty();
     run.argv = placeholders.fill(with_packages && !manager->run.empty() ? manager->run : language->run);
-    run.environment = base_environment(runtime());
-    set_variables(run.environment, placeholders.fill(language->environment));
+    run.environment = environment_of(*language, runtime(), placeholders);
     if (with_packages) {
       set_variables(run.environment, placeholders.fill(manager->environment));
       for (const auto& [name, target] : manager->links) links.emplace_back(name, placeholders.fill(target));
@@ -159,9 +159,7 @@ Result<Engine::Plan> Engine::plan(const ExecutionRequest& request) {
   plan.spec.config = *config_.runtime;
   plan.spec.limits = limits_for(*plan.language, config_);
   plan.spec.runtime_paths = plan.runtime().paths;
-  for (const auto& files : {plan.language->runner_files, plan.runtime().runner_files})
-    for (const auto& file : files)
-      plan.spec.files.push_back({std::string(kRunnerFolder) + "/" + file.name, file.content});
+  plan.spec.files = runner_files_of(*plan.language, plan.runtime());
   plan.settle_commands(request.timeout, config_.compile_timeout);
   return plan;
 }

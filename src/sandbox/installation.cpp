@@ -44,10 +44,6 @@ Result<Tool> find_tool(const MakingTarget& target, const std::string& path_list)
       if (real.empty() || !target.backend.can_show(candidate) || !target.backend.can_show(real)) continue;
       Tool tool{candidate, {}};
       if (in_base_system(candidate) && in_base_system(real)) return tool;
-      const auto prefix_of = [](const std::string& path) {
-        const std::string folder = path.substr(0, path.rfind('/'));
-        return folder.ends_with("/bin") ? folder.substr(0, folder.size() - 4) : folder;
-      };
       tool.places = folders_to_show({prefix_of(candidate), prefix_of(real)});
       return tool;
     }
@@ -127,8 +123,7 @@ Command command_of(const Installation& installation, const std::string& tool) {
   placeholders.set("tool", tool);
   Command command;
   command.argv = with_names(placeholders.fill(packages.install), installation.names);
-  command.environment = base_environment(target.runtime);
-  set_variables(command.environment, placeholders.fill(target.language.environment));
+  command.environment = environment_of(target.language, target.runtime, placeholders);
   set_variables(command.environment, installation.settings.environment);
   set_variables(command.environment, placeholders.fill(packages.install_environment));
   set_variables(command.environment, proxy_variables());

@@ -31,14 +31,20 @@ ExecLimits making_exec_limits() {
   return limits;
 }
 
+std::vector<SandboxFile> runner_files_of(const Language& language, const Runtime& runtime) {
+  std::vector<SandboxFile> result;
+  for (const auto& files : {language.runner_files, runtime.runner_files})
+    for (const auto& file : files) result.push_back({std::string(kRunnerFolder) + "/" + file.name, file.content});
+  return result;
+}
+
 SandboxSpec making_spec(const MakingTarget& target, const std::string& folder, std::string_view at) {
   SandboxSpec spec;
   spec.config.network_mode = "none";
   spec.limits = making_limits();
   spec.limits.cpus = target.config.cpus;
   spec.runtime_paths = target.runtime.paths;
-  for (const auto& files : {target.language.runner_files, target.runtime.runner_files})
-    for (const auto& file : files) spec.files.push_back({std::string(kRunnerFolder) + "/" + file.name, file.content});
+  spec.files = runner_files_of(target.language, target.runtime);
   spec.mounts.push_back({folder, std::string(at), true});
   return spec;
 }

@@ -27,6 +27,9 @@ struct MakingTarget {
 constexpr std::chrono::seconds kMakingTime{300};
 ExecLimits making_exec_limits();
 
+/// The runner files of a language on a runtime, where every sandbox of theirs has them.
+std::vector<SandboxFile> runner_files_of(const Language& language, const Runtime& runtime);
+
 /// A sandbox without a network in which the command of a layer runs, with the host's `folder` to be filled at `at`.
 SandboxSpec making_spec(const MakingTarget& target, const std::string& folder, std::string_view at);
 

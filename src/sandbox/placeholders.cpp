@@ -35,8 +35,9 @@ std::vector<std::string> Placeholders::fill(std::vector<std::string> texts) cons
   return texts;
 }
 
-std::vector<std::string> base_environment(const Runtime& runtime) {
-  return {
+std::vector<std::string> environment_of(const Language& language, const Runtime& runtime,
+                                        const Placeholders& placeholders) {
+  std::vector<std::string> environment = {
       "PATH=" + folder_of(runtime.executable) + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
       "HOME=" + std::string(kTemporary),
       "TMPDIR=" + std::string(kTemporary),
@@ -44,6 +45,8 @@ std::vector<std::string> base_environment(const Runtime& runtime) {
       "USER=sandbox",
       "LOGNAME=sandbox",
   };
+  set_variables(environment, placeholders.fill(language.environment));
+  return environment;
 }
 
 void set_variables(std::vector<std::string>& environment, const std::vector<std::string>& additions) {

@@ -23,9 +23,10 @@ class Placeholders {
   std::map<std::string, std::string> values_;
 };
 
-/// What every program gets, before what its language adds: nothing of the server's own environment. The runtime's
-/// folder comes first in PATH, so that a program that starts `python3` or `node` by name gets the one that it runs on.
-std::vector<std::string> base_environment(const Runtime& runtime);
+/// What every program of the language gets: nothing of the server's own environment. The runtime's folder comes first
+/// in PATH, so that a program that starts `python3` or `node` by name gets the one that it runs on.
+std::vector<std::string> environment_of(const Language& language, const Runtime& runtime,
+                                        const Placeholders& placeholders);
 
 /// Sets variables in an environment of "NAME=value" texts; one that is there already gets the new value.
 void set_variables(std::vector<std::string>& environment, const std::vector<std::string>& additions);

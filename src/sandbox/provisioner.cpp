@@ -120,8 +120,7 @@ Result<std::optional<LayerCache::Lease>> Provisioner::prepared(const MakingTarge
   const Placeholders placeholders(target.language, target.runtime);
   Command command;
   command.argv = placeholders.fill(target.language.prepare);
-  command.environment = base_environment(target.runtime);
-  set_variables(command.environment, placeholders.fill(target.language.environment));
+  command.environment = environment_of(target.language, target.runtime, placeholders);
   command.limits = making_exec_limits();
 
   auto description = description_of(target, "prepared", target.language.title + " " + target.runtime.version);
