@@ -270,10 +270,12 @@ TEST_CASE("a cancelled installation ends at once and leaves nothing that is take
 
 TEST_CASE("nothing of an installation can leave its folder") {
   const CacheFolder cache;
-  const auto engine = engine_for(with_packages("ln -s /etc/shadow {packages}/shadow; ln -s / {packages}/root; "
-                                               "chmod 4755 {packages}/stamp; mkdir -m 0 {packages}/closed"),
-                                 cache);
-  const auto result = run(*engine, "cat shelf/shadow; ls shelf/root/root; find shelf/ -perm /6000", {"alpha"});
+  const auto engine =
+      engine_for(with_packages("ln -s /etc/shadow {packages}/shadow; ln -s / {packages}/root; "
+                               "chmod 4755 {packages}/stamp; mkdir -m 0 {packages}/closed; mkfifo {packages}/pipe"),
+                 cache);
+  const auto result =
+      run(*engine, "cat shelf/shadow; ls shelf/root/root; find shelf/ -perm /6000 -o -type p", {"alpha"});
   CHECK(result.stdout_bytes.empty());
   for (const auto& entry : std::filesystem::recursive_directory_iterator(
            cache.path(), std::filesystem::directory_options::skip_permission_denied))
